@@ -1,0 +1,205 @@
+"""Allocations of a total over coordinates with bounds: bikes over stations, bandwidth over flows."""
+
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from feasible.errors import EmptySetError
+from feasible.sets.arguments import Numbers, floats, require, scalar
+from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn
+from feasible.sets.box import box_exit, ordered_bounds
+from feasible.sets.sampling import gaussian, hit_and_run
+from feasible.solve.breakpoints import fill_by_worth, nearest_on_budget
+
+
+class Allocation(ActionSet):
+    """{a : low <= a <= high, sum_i a_i = total}.
+
+    Projection: a = clip(z - t, low, high) with the one t that gives the total, found exactly by breakpoints; what
+    rounding leaves of the total is then spread over the coordinates' room, so the sum holds for any input. Linear
+    maximisation: start at `low` and fill coordinates to `high` by falling gradient (ties to the lowest index) until
+    the total is used. Costs as for `WeightedL1Box`. Samples: hit-and-run in the hyperplane. The diameter is an upper
+    bound, exact for equal bounds when the total fills whole coordinates. low = high pins a coordinate.
+    """
+
+    total: Float[Array, ""]
+    low: Float[Array, " n"]
+    high: Float[Array, " n"]
+
+    residual_names: ClassVar[tuple[str, ...]] = ("sum a - total", "total - sum a", "low - a", "a - high")
+
+    def __init__(self, total: Numbers, low: Numbers, high: Numbers):
+        self.total, self.low, self.high = allocation_fields("Allocation", total, low, high, equality=True)
+
+    @property
+    def dim(self) -> int:
+        return self.low.shape[-1]
+
+    @property
+    def scale(self) -> Float[Array, ""]:
+        return jnp.max(jnp.maximum(jnp.abs(self.low), jnp.abs(self.high)))
+
+    @compiled
+    def residuals(self, a: Numbers) -> Float[Array, " m"]:
+        excess = jnp.atleast_1d(jnp.sum(a) - self.total)
+        return jnp.concatenate([excess, -excess, self.low - a, a - self.high])
+
+    def slopes(self) -> Float[Array, " m"]:
+        sums = jnp.full(2, self.dim**0.5, self.dtype)
+        return jnp.concatenate([sums, jnp.ones(2 * self.dim, self.dtype)])
+
+    @compiled
+    def project(self, z: Numbers) -> Float[Array, " n"]:
+        weights = jnp.ones_like(z)
+        a = nearest_on_budget(z, weights, self.low, self.high, self.total, equality=True)
+        return a + jax.lax.stop_gradient(self._balance(a) - a)
+
+    @compiled
+    def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
+        filled = fill_by_worth(g, jnp.ones_like(g), self.high - self.low, self.total - jnp.sum(self.low))
+        return self._balance(jnp.minimum(self.low + filled, self.high))
+
+    @compiled
+    def exit_distance(self, origin: Numbers, direction: Numbers) -> Float[Array, ""]:
+        drift = jnp.abs(jnp.sum(direction))
+        # A direction inside the plane sums to zero only up to rounding; any other leaves the set at once.
+        inside = drift <= 16 * jnp.finfo(self.dtype).eps * self.dim * jnp.max(jnp.abs(direction))
+        return jnp.where(inside, box_exit(origin, direction, self.low, self.high), 0.0)
+
+    @compiled
+    def centre(self) -> Float[Array, " n"]:
+        room = self.high - self.low
+        span = jnp.sum(room)
+        share = jnp.where(span > 0, (self.total - jnp.sum(self.low)) / jnp.where(span > 0, span, 1.0), 0.0)
+        return self._balance(self.low + jnp.clip(share, 0.0, 1.0) * room)
+
+    @drawn
+    def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+        room = self.high - self.low
+        free = jnp.where(room > 0, 1.0, 0.0).astype(self.dtype)
+        scaled = gaussian(room)
+
+        def direction(key: PRNGKeyArray) -> Float[Array, " n"]:
+            line = scaled(key)
+            return line - free * jnp.sum(line) / jnp.maximum(jnp.sum(free), 1.0)
+
+        return hit_and_run(self, key, direction)
+
+    @compiled
+    def diameter(self) -> Float[Array, ""]:
+        """Two points differ by d with |d_i| <= room_i whose positive part, like its negative part, sums to at most
+        m = min(total - sum low, sum high - total); each part is longest when it fills the widest coordinates."""
+        room = self.high - self.low
+        movable = jnp.minimum(self.total - jnp.sum(self.low), jnp.sum(self.high) - self.total)
+        longest = fill_by_worth(room, jnp.ones_like(room), room, jnp.maximum(movable, 0.0))
+        return jnp.sqrt(jnp.minimum(2.0 * jnp.vdot(longest, longest), jnp.vdot(room, room)))
+
+    def execute(self, z: Numbers) -> Float[Array, " n"]:
+        return self.project(z)
+
+    def _balance(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
+        """Spread what is missing from the total over the room to `high` (or above it, to `low`)."""
+        missing = self.total - jnp.sum(a)
+        room = jnp.where(missing > 0, self.high - a, a - self.low)
+        space = jnp.sum(room)
+        share = jnp.where(space > 0, missing / jnp.where(space > 0, space, 1.0), 0.0)
+        return jnp.clip(a + jnp.clip(share, -1.0, 1.0) * room, self.low, self.high)
+
+
+class AllocationAtMost(ActionSet):
+    """{a : low <= a <= high, sum_i a_i <= total}.
+
+    As `Allocation`, with a price t >= 0 in the projection and only coordinates of positive gradient filled in the
+    linear maximisation. The centre is at most half-way from `low` to `high` and to the total. Samples: hit-and-run.
+    The diameter is the upper bound of the box cut off at the total.
+    """
+
+    total: Float[Array, ""]
+    low: Float[Array, " n"]
+    high: Float[Array, " n"]
+
+    residual_names: ClassVar[tuple[str, ...]] = ("sum a - total", "low - a", "a - high")
+
+    def __init__(self, total: Numbers, low: Numbers, high: Numbers):
+        self.total, self.low, self.high = allocation_fields(
+            "AllocationAtMost", total, low, high, equality=False
+        )
+
+    @property
+    def dim(self) -> int:
+        return self.low.shape[-1]
+
+    @property
+    def scale(self) -> Float[Array, ""]:
+        return jnp.max(jnp.maximum(jnp.abs(self.low), jnp.abs(self.high)))
+
+    @compiled
+    def residuals(self, a: Numbers) -> Float[Array, " m"]:
+        return jnp.concatenate([jnp.atleast_1d(jnp.sum(a) - self.total), self.low - a, a - self.high])
+
+    def slopes(self) -> Float[Array, " m"]:
+        return jnp.ones(2 * self.dim + 1, self.dtype).at[0].set(self.dim**0.5)
+
+    @compiled
+    def project(self, z: Numbers) -> Float[Array, " n"]:
+        a = nearest_on_budget(z, jnp.ones_like(z), self.low, self.high, self.total, equality=False)
+        return a + jax.lax.stop_gradient(self._lower(a) - a)
+
+    @compiled
+    def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
+        room = jnp.where(g > 0, self.high - self.low, 0.0)
+        filled = fill_by_worth(g, jnp.ones_like(g), room, self.total - jnp.sum(self.low))
+        return self._lower(jnp.minimum(self.low + filled, self.high))
+
+    @compiled
+    def exit_distance(self, origin: Numbers, direction: Numbers) -> Float[Array, ""]:
+        drift = jnp.sum(direction)
+        room = jnp.maximum(self.total - jnp.sum(origin), 0.0)
+        rising = drift > 0
+        time = jnp.where(rising, room / jnp.where(rising, drift, 1.0), jnp.inf)
+        return jnp.minimum(time, box_exit(origin, direction, self.low, self.high))
+
+    @compiled
+    def centre(self) -> Float[Array, " n"]:
+        room = self.high - self.low
+        span = jnp.sum(room)
+        share = jnp.where(span > 0, (self.total - jnp.sum(self.low)) / jnp.where(span > 0, span, 1.0), 0.0)
+        return self.low + 0.5 * jnp.clip(share, 0.0, 1.0) * room
+
+    @drawn
+    def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+        return hit_and_run(self, key, gaussian(self._reach()))
+
+    @compiled
+    def diameter(self) -> Float[Array, ""]:
+        return jnp.linalg.norm(self._reach())
+
+    def execute(self, z: Numbers) -> Float[Array, " n"]:
+        return self.project(z)
+
+    def _reach(self) -> Float[Array, " n"]:
+        """How far each coordinate can rise above `low` before the total is used."""
+        return jnp.clip(self.total - jnp.sum(self.low), 0.0, self.high - self.low)
+
+    def _lower(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
+        """Take what rounding has left above the total off, in proportion to the room above `low`."""
+        excess = jnp.maximum(jnp.sum(a) - self.total, 0.0)
+        space = jnp.sum(a - self.low)
+        share = jnp.where(space > 0, excess / jnp.where(space > 0, space, 1.0), 0.0)
+        return jnp.maximum(a - jnp.minimum(share, 1.0) * (a - self.low), self.low)
+
+
+def allocation_fields(
+    owner: str, total: Numbers, low: Numbers, high: Numbers, *, equality: bool
+) -> list[Array]:
+    """Total and bounds, checked up to rounding: the total must lie between the sums of the bounds."""
+    total, low, high = floats(owner, total=total, low=low, high=high)
+    low, high = ordered_bounds(owner, low, high)
+    total = scalar(owner, "total", total)
+    slack = TOLERANCE * jnp.max(jnp.maximum(jnp.abs(low), jnp.abs(high)))
+    require(owner, jnp.sum(low) <= total + slack, "total must not be below the sum of low", EmptySetError)
+    if equality:
+        require(owner, total <= jnp.sum(high) + slack, "total must not exceed the sum of high", EmptySetError)
+    return [total, low, high]

@@ -1,0 +1,158 @@
+"""The contract of a feasible set: one convex set of actions that answers every question a method asks.
+
+A set is an immutable pytree of arrays. One object is one set; a batch of sets is the same object under `jax.vmap`.
+All answers are pure functions, correct in float32 and float64, and safe inside `jax.jit` and `jax.grad`.
+"""
+
+import functools
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, TypeVar, cast, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from feasible.sets.arguments import Numbers
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Method = TypeVar("Method", bound=Callable[..., Array])
+
+# Share of the set's scale by which an executed action may leave it: the one tolerance of the library.
+TOLERANCE = 1e-5
+
+
+def compiled(method: Method) -> Method:
+    """Accept array-likes of shape (dim,), cast them to the set's dtype, and compile once per shape.
+
+    Inside an outer transformation the call is inlined, so it costs nothing there.
+    """
+    traced = jax.jit(method, inline=True)
+
+    @functools.wraps(method)
+    def call(self: "ActionSet", *points: Numbers) -> Array:
+        return traced(self, *(self.point(value) for value in points))
+
+    return cast(Method, call)
+
+
+def drawn(method: Method) -> Method:
+    """Compile a method of a random key once."""
+    traced = jax.jit(method, inline=True)
+
+    @functools.wraps(method)
+    def call(self: "ActionSet", key: PRNGKeyArray) -> Array:
+        return traced(self, key)
+
+    return cast(Method, call)
+
+
+class ActionSet(eqx.Module):
+    """One non-empty, closed, bounded, convex set of actions in R^dim."""
+
+    # How the set prints its residuals to a person, e.g. in an error message; one name for each group.
+    residual_names: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    @abstractmethod
+    def dim(self) -> int:
+        """Number of action coordinates."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> Float[Array, ""]:
+        """Largest absolute coordinate that the set's bounds allow: the unit of every tolerance."""
+
+    @abstractmethod
+    def residuals(self, a: Numbers) -> Float[Array, " m"]:
+        """Left-hand side minus right-hand side of every constraint, in the constraint's own units; <= 0 inside."""
+
+    @abstractmethod
+    def slopes(self) -> Float[Array, " m"]:
+        """Bounds on the Lipschitz constants of the residuals in the Euclidean norm."""
+
+    @abstractmethod
+    def project(self, z: Numbers) -> Float[Array, " n"]:
+        """argmin ||a - z||_2 over the set; differentiable with the exact Jacobian almost everywhere."""
+
+    @abstractmethod
+    def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
+        """An argmax of <g, a> over the set: the Frank-Wolfe oracle."""
+
+    @abstractmethod
+    def exit_distance(self, origin: Numbers, direction: Numbers) -> Float[Array, ""]:
+        """Largest t >= 0 with origin + t * direction in the set, for an origin inside; infinite for direction 0."""
+
+    @abstractmethod
+    def centre(self) -> Float[Array, " n"]:
+        """A point well inside: in the relative interior."""
+
+    @abstractmethod
+    def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+        """A random point of the set; each set states its law."""
+
+    @abstractmethod
+    def diameter(self) -> Float[Array, ""]:
+        """Largest distance between two points (D_s in the paper), or an upper bound where the set says so."""
+
+    @abstractmethod
+    def execute(self, z: Numbers) -> Float[Array, " n"]:
+        """What an environment gets for the proposal z: the projection, or the nearest integer point."""
+
+    @final
+    @property
+    def dtype(self) -> "np.dtype":
+        return jax.tree.leaves(self)[0].dtype
+
+    @final
+    @property
+    def tolerance(self) -> Float[Array, ""]:
+        """Violation up to which a point counts as inside: 1e-5 of the set's scale."""
+        return TOLERANCE * self.scale
+
+    @final
+    @compiled
+    def violation(self, a: Numbers) -> Float[Array, ""]:
+        """max(0, max_i r_i(a) / max(1, slope_i)): the largest residual, steep ones brought to action units.
+
+        Dividing by the slope makes a violation at most the distance to the set, so that one tolerance serves a
+        budget over weights of a thousand as well as a unit box.
+        """
+        return jnp.maximum(jnp.max(self.residuals(a) / jnp.maximum(self.slopes(), 1.0)), 0.0)
+
+    @final
+    def contains(self, a: Numbers, tol: float | Float[Array, ""] | None = None) -> Bool[Array, ""]:
+        """Whether a is inside up to `tol` (default: `tolerance`); never true of a NaN."""
+        return self.violation(a) <= (self.tolerance if tol is None else tol)
+
+    @final
+    @compiled
+    def support(self, g: Numbers) -> Float[Array, ""]:
+        """max <g, a> over the set."""
+        return jnp.vdot(self.point(g), self.maximise_linear(g))
+
+    @final
+    @compiled
+    def frank_wolfe_gap(self, a: Numbers, g: Numbers) -> Float[Array, ""]:
+        """max <g, c - a> over c in the set: the first-order distance of a from optimality, >= 0 inside."""
+        return jnp.vdot(self.point(g), self.maximise_linear(g) - self.point(a))
+
+    @final
+    def point(self, value: Numbers) -> Float[Array, " n"]:
+        """The value as a vector of the set's length and dtype, or a one-sentence error."""
+        vector = jnp.asarray(value, dtype=self.dtype)
+        if vector.shape != (self.dim,):
+            raise ValueError(
+                f"{type(self).__name__}: expected a vector of shape ({self.dim},), got shape {vector.shape}; "
+                "batches go through jax.vmap."
+            )
+        return vector
+
+    @final
+    def __and__(self, other: "ActionSet") -> "ActionSet":
+        from feasible.sets.intersection import intersect  # an intersection is made of sets: import on use
+
+        return intersect(self, other)

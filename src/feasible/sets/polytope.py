@@ -1,0 +1,200 @@
+"""Polytopes: linear rows in a box, such as the link capacities of a network."""
+
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from feasible.errors import EmptySetError
+from feasible.sets.arguments import Numbers, floats, known, require, vectors
+from feasible.sets.base import ActionSet, compiled, drawn
+from feasible.sets.box import ordered_bounds
+from feasible.sets.sampling import hit_and_run
+from feasible.sets.vertices import enumerate_vertices
+from feasible.solve.lp import chebyshev_centre, highest_in_polytope
+from feasible.solve.qp import nearest_in_polytope
+from feasible.solve.working_set import hold_equalities
+
+
+class Polytope(ActionSet):
+    """{a : A a <= b, low <= a <= high, A_eq a = b_eq}; every array may depend on the state.
+
+    Projection: a dual active-set method, exact at the end of finitely many steps (at most 4 (rows + n), usually about
+    as many as rows bind), each O(rows n). Linear maximisation: a primal active-set method of the same cost from the
+    centre; for gradient zero, the centre. Where rounding leaves a point outside, it is pulled in along the ray to the
+    centre. The centre is a Chebyshev centre (of a largest ball inside, within the plane of the equalities); of a
+    polytope without interior, some point.
+
+    A polytope whose values are known (one built outside `jit`) keeps its centre, and in up to 10 dimensions its
+    vertices too if they are no more than 512: linear maximisation is then one matrix product and the diameter exact;
+    otherwise the diameter is that of the box. Samples: hit-and-run in the plane of the equalities.
+    """
+
+    A: Float[Array, "m n"]
+    b: Float[Array, " m"]
+    low: Float[Array, " n"]
+    high: Float[Array, " n"]
+    A_eq: Float[Array, "p n"]
+    b_eq: Float[Array, " p"]
+    middle: Float[Array, " n"] | None
+    vertices: Float[Array, "v n"] | None
+
+    residual_names: ClassVar[tuple[str, ...]] = (
+        "A_eq a - b_eq",
+        "b_eq - A_eq a",
+        "A a - b",
+        "low - a",
+        "a - high",
+    )
+
+    def __init__(
+        self,
+        A: Numbers,
+        b: Numbers,
+        low: Numbers,
+        high: Numbers,
+        A_eq: Numbers | None = None,
+        b_eq: Numbers | None = None,
+    ):
+        if (A_eq is None) != (b_eq is None):
+            raise ValueError("Polytope: A_eq and b_eq must be given together.")
+        fields = floats("Polytope", A=A, b=b, low=low, high=high)
+        if A_eq is not None and b_eq is not None:
+            fields += floats("Polytope", A_eq=A_eq, b_eq=b_eq)
+            common = jnp.promote_types(fields[0].dtype, fields[-1].dtype)
+            fields = [field.astype(common) for field in fields]
+        self.A, self.b = _rows("Polytope", "A", fields[0], "b", fields[1])
+        n = self.A.shape[1]
+        low, high, _ = vectors(
+            "Polytope", low=fields[2], high=fields[3], columns_of_A=jnp.zeros(n, self.A.dtype)
+        )
+        self.low, self.high = ordered_bounds("Polytope", low, high)
+        if len(fields) == 6:
+            self.A_eq, self.b_eq = _rows("Polytope", "A_eq", fields[4], "b_eq", fields[5])
+            if self.A_eq.shape[1] != n:
+                raise ValueError(
+                    f"Polytope: A_eq must have {n} columns like A, but has shape {self.A_eq.shape}."
+                )
+        else:
+            self.A_eq, self.b_eq = jnp.zeros((0, n), self.A.dtype), jnp.zeros(0, self.A.dtype)
+        self.middle = self.vertices = None
+        if known(self.A, self.b, self.low, self.high, self.A_eq, self.b_eq):
+            middle, radius = self._chebyshev()
+            require(
+                "Polytope", radius >= -self.tolerance, "A, b and the bounds leave no point", EmptySetError
+            )
+            self.middle = middle
+            self.vertices = enumerate_vertices(*self._system(), self.A_eq.shape[0], middle, radius)
+
+    @property
+    def dim(self) -> int:
+        return self.low.shape[-1]
+
+    @property
+    def scale(self) -> Float[Array, ""]:
+        return jnp.max(jnp.maximum(jnp.abs(self.low), jnp.abs(self.high)))
+
+    @compiled
+    def residuals(self, a: Numbers) -> Float[Array, " m"]:
+        gap = self.A_eq @ a - self.b_eq
+        return jnp.concatenate([gap, -gap, self.A @ a - self.b, self.low - a, a - self.high])
+
+    def slopes(self) -> Float[Array, " m"]:
+        equal = jnp.linalg.norm(self.A_eq, axis=1)
+        ones = jnp.ones(2 * self.dim, self.dtype)
+        return jnp.concatenate([equal, equal, jnp.linalg.norm(self.A, axis=1), ones])
+
+    @compiled
+    def project(self, z: Numbers) -> Float[Array, " n"]:
+        a = nearest_in_polytope(z, *self._system(), self.A_eq.shape[0])
+        return a + jax.lax.stop_gradient(self._pulled_in(a) - a)
+
+    @compiled
+    def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
+        if self.vertices is not None:
+            best = self.vertices[jnp.argmax(self.vertices @ g)]
+            return jnp.where(jnp.any(g != 0), best, self.centre())
+        return self._pulled_in(highest_in_polytope(g, self.centre(), *self._system(), self.A_eq.shape[0]))
+
+    @compiled
+    def exit_distance(self, origin: Numbers, direction: Numbers) -> Float[Array, ""]:
+        rows, limits = self._system()
+        p = self.A_eq.shape[0]
+        eps = jnp.finfo(self.dtype).eps
+        speed, room = rows @ direction, jnp.maximum(limits - rows @ origin, 0.0)
+        rising = (speed > 0) & (jnp.arange(rows.shape[0]) >= p)
+        time = jnp.min(jnp.where(rising, room / jnp.where(rising, speed, 1.0), jnp.inf))
+        # A direction inside the plane of the equalities is so only up to rounding; any other leaves at once.
+        leaves = jnp.any(jnp.abs(speed[:p]) > 64 * eps * self.dim * jnp.max(jnp.abs(direction)))
+        return jnp.where(leaves, 0.0, time)
+
+    @compiled
+    def centre(self) -> Float[Array, " n"]:
+        return self._chebyshev()[0] if self.middle is None else self.middle
+
+    @drawn
+    def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+        rows, _ = self._system()
+        pins = jnp.where((self.high > self.low)[:, None], 0.0, jnp.eye(self.dim, dtype=self.dtype))
+        plane = hold_equalities(
+            jnp.concatenate([rows[: self.A_eq.shape[0]], pins]), len(self.A_eq) + self.dim
+        )
+        width = self.high - self.low
+
+        def direction(key: PRNGKeyArray) -> Float[Array, " n"]:
+            return plane.null @ (width * jax.random.normal(key, width.shape, self.dtype))
+
+        return hit_and_run(self, key, direction)
+
+    @compiled
+    def diameter(self) -> Float[Array, ""]:
+        if self.vertices is not None:
+            return jnp.max(
+                jax.vmap(lambda v: jnp.max(jnp.linalg.norm(self.vertices - v, axis=1)))(self.vertices)
+            )
+        return jnp.linalg.norm(self.high - self.low)
+
+    def execute(self, z: Numbers) -> Float[Array, " n"]:
+        return self.project(z)
+
+    def _system(self) -> tuple[Float[Array, "m n"], Float[Array, " m"]]:
+        """All rows as unit vectors, equalities first: rows a <= limits."""
+        eye = jnp.eye(self.dim, dtype=self.dtype)
+        rows = jnp.concatenate([self.A_eq, self.A])
+        limits = jnp.concatenate([self.b_eq, self.b])
+        square = jnp.sum(rows**2, axis=1)
+        norms = jnp.sqrt(jnp.where(square > 0, square, 1.0))
+        return (
+            jnp.concatenate([rows / norms[:, None], eye, -eye]),
+            jnp.concatenate([limits / norms, self.high, -self.low]),
+        )
+
+    @compiled
+    def _chebyshev(self) -> tuple[Float[Array, " n"], Float[Array, ""]]:
+        guess = self.low + 0.5 * (self.high - self.low)
+        return chebyshev_centre(*self._system(), self.A_eq.shape[0], guess)
+
+    def _pulled_in(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The point on the ray from the centre to a where the last row violated beyond rounding is met."""
+        rows, limits = self._system()
+        middle = self.centre()
+        over = rows @ a - limits
+        room = jnp.maximum(limits - rows @ middle, 0.0)
+        rounding = 16 * jnp.finfo(self.dtype).eps * self.scale
+        outside = (over > rounding) & (jnp.arange(rows.shape[0]) >= self.A_eq.shape[0])
+        share = jnp.min(jnp.where(outside, room / jnp.where(outside, room + over, 1.0), 1.0))
+        return middle + share * (a - middle)
+
+
+def _rows(owner: str, name: str, matrix: Array, limit_name: str, limits: Array) -> tuple[Array, Array]:
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        raise ValueError(
+            f"{owner}: {name} must be a matrix with a row a constraint, but has shape {matrix.shape}."
+        )
+    if limits.shape not in ((), (matrix.shape[0],)):
+        raise ValueError(
+            f"{owner}: {limit_name} must have one entry for each of the {matrix.shape[0]} rows of {name}, "
+            f"but has shape {limits.shape}."
+        )
+    return matrix, jnp.broadcast_to(limits, (matrix.shape[0],))
