@@ -5,7 +5,9 @@ from feasible.sets.allocation import AllocationAtMost as AllocationAtMost
 from feasible.sets.ball import Ball as Ball
 from feasible.sets.base import ActionSet as ActionSet
 from feasible.sets.box import Box as Box
+from feasible.sets.ellipsoid import EllipsoidBox as EllipsoidBox
 from feasible.sets.integer_allocation import IntegerAllocation as IntegerAllocation
+from feasible.sets.intersection import Intersection as Intersection
 from feasible.sets.polytope import Polytope as Polytope
 from feasible.sets.positive_power import PositivePowerBox as PositivePowerBox
 from feasible.sets.weighted_l1 import WeightedL1Box as WeightedL1Box

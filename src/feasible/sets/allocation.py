@@ -75,17 +75,15 @@ class Allocation(ActionSet):
         share = jnp.where(span > 0, (self.total - jnp.sum(self.low)) / jnp.where(span > 0, span, 1.0), 0.0)
         return self._balance(self.low + jnp.clip(share, 0.0, 1.0) * room)
 
-    @drawn
-    def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+    def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
         room = self.high - self.low
         free = jnp.where(room > 0, 1.0, 0.0).astype(self.dtype)
-        scaled = gaussian(room)
+        line = gaussian(key, room)
+        return line - free * jnp.sum(line) / jnp.maximum(jnp.sum(free), 1.0)
 
-        def direction(key: PRNGKeyArray) -> Float[Array, " n"]:
-            line = scaled(key)
-            return line - free * jnp.sum(line) / jnp.maximum(jnp.sum(free), 1.0)
-
-        return hit_and_run(self, key, direction)
+    @drawn
+    def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+        return hit_and_run(self, key)
 
     @compiled
     def diameter(self) -> Float[Array, ""]:
@@ -123,9 +121,7 @@ class AllocationAtMost(ActionSet):
     residual_names: ClassVar[tuple[str, ...]] = ("sum a - total", "low - a", "a - high")
 
     def __init__(self, total: Numbers, low: Numbers, high: Numbers):
-        self.total, self.low, self.high = allocation_fields(
-            "AllocationAtMost", total, low, high, equality=False
-        )
+        self.total, self.low, self.high = allocation_fields("AllocationAtMost", total, low, high, equality=False)
 
     @property
     def dim(self) -> int:
@@ -168,9 +164,12 @@ class AllocationAtMost(ActionSet):
         share = jnp.where(span > 0, (self.total - jnp.sum(self.low)) / jnp.where(span > 0, span, 1.0), 0.0)
         return self.low + 0.5 * jnp.clip(share, 0.0, 1.0) * room
 
+    def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+        return gaussian(key, self._reach())
+
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
-        return hit_and_run(self, key, gaussian(self._reach()))
+        return hit_and_run(self, key)
 
     @compiled
     def diameter(self) -> Float[Array, ""]:
@@ -191,9 +190,7 @@ class AllocationAtMost(ActionSet):
         return jnp.maximum(a - jnp.minimum(share, 1.0) * (a - self.low), self.low)
 
 
-def allocation_fields(
-    owner: str, total: Numbers, low: Numbers, high: Numbers, *, equality: bool
-) -> list[Array]:
+def allocation_fields(owner: str, total: Numbers, low: Numbers, high: Numbers, *, equality: bool) -> list[Array]:
     """Total and bounds, checked up to rounding: the total must lie between the sums of the bounds."""
     total, low, high = floats(owner, total=total, low=low, high=high)
     low, high = ordered_bounds(owner, low, high)

@@ -56,9 +56,7 @@ def vectors(owner: str, **fields: Array) -> list[Array]:
     length = max((shape[0] for shape in shapes.values() if len(shape) == 1), default=1)
     for name, shape in shapes.items():
         if shape not in ((), (1,), (length,)):
-            raise ValueError(
-                f"{owner}: {name} must be a number or a vector of length {length}, but has shape {shape}."
-            )
+            raise ValueError(f"{owner}: {name} must be a number or a vector of length {length}, but has shape {shape}.")
     if length == 0:
         raise ValueError(f"{owner}: {', '.join(fields)} must have at least one entry.")
     return [jnp.broadcast_to(value, (length,)) for value in fields.values()]

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, require, scalar, vectors
 from feasible.sets.base import ActionSet, compiled, drawn
+from feasible.sets.sampling import gaussian
 
 
 class Ball(ActionSet):
@@ -66,12 +67,13 @@ class Ball(ActionSet):
         across = offset - along * heading
         half_chord = jnp.sqrt(jnp.maximum(self.radius**2 - jnp.vdot(across, across), 0.0))
         moving = speed > 0
-        return jnp.where(
-            moving, jnp.maximum(half_chord - along, 0.0) / jnp.where(moving, speed, 1.0), jnp.inf
-        )
+        return jnp.where(moving, jnp.maximum(half_chord - along, 0.0) / jnp.where(moving, speed, 1.0), jnp.inf)
 
     def centre(self) -> Float[Array, " n"]:
         return self.middle
+
+    def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+        return gaussian(key, jnp.broadcast_to(self.radius, self.middle.shape))
 
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:

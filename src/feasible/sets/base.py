@@ -95,12 +95,21 @@ class ActionSet(eqx.Module):
         """A random point of the set; each set states its law."""
 
     @abstractmethod
+    def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+        """A random direction in the set's affine hull, in proportion to the set's widths."""
+
+    @abstractmethod
     def diameter(self) -> Float[Array, ""]:
         """Largest distance between two points (D_s in the paper), or an upper bound where the set says so."""
 
     @abstractmethod
     def execute(self, z: Numbers) -> Float[Array, " n"]:
         """What an environment gets for the proposal z: the projection, or the nearest integer point."""
+
+    @property
+    def pieces(self) -> tuple[Callable[[Float[Array, " n"]], Float[Array, " n"]], ...]:
+        """Projections on sets that meet in this one: what an intersection splits it into."""
+        return (self.project,)
 
     @final
     @property

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, require, vectors
 from feasible.sets.base import ActionSet, compiled, drawn
+from feasible.sets.sampling import gaussian
 from feasible.solve.breakpoints import clamp
 
 
@@ -57,6 +58,9 @@ class Box(ActionSet):
     @compiled
     def centre(self) -> Float[Array, " n"]:
         return self.low + 0.5 * (self.high - self.low)
+
+    def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+        return gaussian(key, self.high - self.low)
 
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:

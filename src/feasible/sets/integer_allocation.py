@@ -67,6 +67,9 @@ class IntegerAllocation(ActionSet):
     def centre(self) -> Float[Array, " n"]:
         return self.hull.centre()
 
+    def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+        return self.hull.direction(key)
+
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
         return self.execute(self.hull.sample(key))
@@ -93,9 +96,7 @@ class IntegerAllocation(ActionSet):
         return jnp.max(jnp.abs(a - jnp.round(a)))
 
 
-def exact_difference(
-    x: Float[Array, "..."], y: Float[Array, "..."]
-) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+def exact_difference(x: Float[Array, "..."], y: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """The rounded difference x - y and its rounding error, which add up to x - y exactly (Knuth's two-sum)."""
     difference = x - y
     shift = difference - x

@@ -10,7 +10,7 @@ from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, known, require, vectors
 from feasible.sets.base import ActionSet, compiled, drawn
 from feasible.sets.box import ordered_bounds
-from feasible.sets.sampling import hit_and_run
+from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.sets.vertices import enumerate_vertices
 from feasible.solve.lp import chebyshev_centre, highest_in_polytope
 from feasible.solve.qp import nearest_in_polytope
@@ -66,24 +66,18 @@ class Polytope(ActionSet):
             fields = [field.astype(common) for field in fields]
         self.A, self.b = _rows("Polytope", "A", fields[0], "b", fields[1])
         n = self.A.shape[1]
-        low, high, _ = vectors(
-            "Polytope", low=fields[2], high=fields[3], columns_of_A=jnp.zeros(n, self.A.dtype)
-        )
+        low, high, _ = vectors("Polytope", low=fields[2], high=fields[3], columns_of_A=jnp.zeros(n, self.A.dtype))
         self.low, self.high = ordered_bounds("Polytope", low, high)
         if len(fields) == 6:
             self.A_eq, self.b_eq = _rows("Polytope", "A_eq", fields[4], "b_eq", fields[5])
             if self.A_eq.shape[1] != n:
-                raise ValueError(
-                    f"Polytope: A_eq must have {n} columns like A, but has shape {self.A_eq.shape}."
-                )
+                raise ValueError(f"Polytope: A_eq must have {n} columns like A, but has shape {self.A_eq.shape}.")
         else:
             self.A_eq, self.b_eq = jnp.zeros((0, n), self.A.dtype), jnp.zeros(0, self.A.dtype)
         self.middle = self.vertices = None
         if known(self.A, self.b, self.low, self.high, self.A_eq, self.b_eq):
             middle, radius = self._chebyshev()
-            require(
-                "Polytope", radius >= -self.tolerance, "A, b and the bounds leave no point", EmptySetError
-            )
+            require("Polytope", radius >= -self.tolerance, "A, b and the bounds leave no point", EmptySetError)
             self.middle = middle
             self.vertices = enumerate_vertices(*self._system(), self.A_eq.shape[0], middle, radius)
 
@@ -133,26 +127,21 @@ class Polytope(ActionSet):
     def centre(self) -> Float[Array, " n"]:
         return self._chebyshev()[0] if self.middle is None else self.middle
 
+    def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+        width = self.high - self.low
+        pins = jnp.where((width > 0)[:, None], 0.0, jnp.eye(self.dim, dtype=self.dtype))
+        equalities = self._system()[0][: self.A_eq.shape[0]]
+        plane = hold_equalities(jnp.concatenate([equalities, pins]), len(equalities) + self.dim)
+        return plane.null @ gaussian(key, width)
+
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
-        rows, _ = self._system()
-        pins = jnp.where((self.high > self.low)[:, None], 0.0, jnp.eye(self.dim, dtype=self.dtype))
-        plane = hold_equalities(
-            jnp.concatenate([rows[: self.A_eq.shape[0]], pins]), len(self.A_eq) + self.dim
-        )
-        width = self.high - self.low
-
-        def direction(key: PRNGKeyArray) -> Float[Array, " n"]:
-            return plane.null @ (width * jax.random.normal(key, width.shape, self.dtype))
-
-        return hit_and_run(self, key, direction)
+        return hit_and_run(self, key)
 
     @compiled
     def diameter(self) -> Float[Array, ""]:
         if self.vertices is not None:
-            return jnp.max(
-                jax.vmap(lambda v: jnp.max(jnp.linalg.norm(self.vertices - v, axis=1)))(self.vertices)
-            )
+            return jnp.max(jax.vmap(lambda v: jnp.max(jnp.linalg.norm(self.vertices - v, axis=1)))(self.vertices))
         return jnp.linalg.norm(self.high - self.low)
 
     def execute(self, z: Numbers) -> Float[Array, " n"]:
@@ -189,9 +178,7 @@ class Polytope(ActionSet):
 
 def _rows(owner: str, name: str, matrix: Array, limit_name: str, limits: Array) -> tuple[Array, Array]:
     if matrix.ndim != 2 or matrix.shape[1] == 0:
-        raise ValueError(
-            f"{owner}: {name} must be a matrix with a row a constraint, but has shape {matrix.shape}."
-        )
+        raise ValueError(f"{owner}: {name} must be a matrix with a row a constraint, but has shape {matrix.shape}.")
     if limits.shape not in ((), (matrix.shape[0],)):
         raise ValueError(
             f"{owner}: {limit_name} must have one entry for each of the {matrix.shape[0]} rows of {name}, "

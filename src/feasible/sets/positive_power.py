@@ -76,9 +76,12 @@ class PositivePowerBox(ActionSet):
         # Half-way into the side that costs nothing: inside the budget by all of it, also when it is zero.
         return jnp.where(self.weights == 0, 0.0, -0.5 * self._orientation() * self.bound)
 
+    def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+        return gaussian(key, self.bound)
+
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
-        return hit_and_run(self, key, gaussian(self.bound))
+        return hit_and_run(self, key)
 
     @compiled
     def diameter(self) -> Float[Array, ""]:

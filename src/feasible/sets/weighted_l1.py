@@ -53,16 +53,12 @@ class WeightedL1Box(ActionSet):
     def project(self, z: Numbers) -> Float[Array, " n"]:
         side = jnp.where(z < 0, -1.0, 1.0).astype(self.dtype)  # never 0: the derivative at z = 0 stays right
         weight = jnp.abs(self.weights)
-        size = nearest_on_budget(
-            side * z, weight, jnp.zeros_like(weight), self.bound, self.budget, equality=False
-        )
+        size = nearest_on_budget(side * z, weight, jnp.zeros_like(weight), self.bound, self.budget, equality=False)
         return side * within_budget(size, weight, self.budget)
 
     @compiled
     def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
-        size = fill_by_worth(
-            jnp.abs(g), jnp.abs(self.weights), jnp.where(g == 0, 0.0, self.bound), self.budget
-        )
+        size = fill_by_worth(jnp.abs(g), jnp.abs(self.weights), jnp.where(g == 0, 0.0, self.bound), self.budget)
         return jnp.sign(g) * size
 
     @compiled
@@ -83,16 +79,17 @@ class WeightedL1Box(ActionSet):
             weight * self.bound > self.budget, self.budget / jnp.where(weight > 0, weight, 1.0), self.bound
         )
 
+    def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+        return gaussian(key, self._widths())
+
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
-        return hit_and_run(self, key, gaussian(self._widths()))
+        return hit_and_run(self, key)
 
     @compiled
     def diameter(self) -> Float[Array, ""]:
         widths = self._widths()
-        return 2.0 * jnp.sqrt(
-            jnp.vdot(widths, fill_by_worth(widths, jnp.abs(self.weights), widths, self.budget))
-        )
+        return 2.0 * jnp.sqrt(jnp.vdot(widths, fill_by_worth(widths, jnp.abs(self.weights), widths, self.budget)))
 
     def execute(self, z: Numbers) -> Float[Array, " n"]:
         return self.project(z)

@@ -41,9 +41,7 @@ def nearest_in_polytope(
     return start + working.null @ (pulled - start) - gaps @ working.inverse
 
 
-def _search(
-    z: Float[Array, " n"], rows: Float[Array, "m n"], limits: Float[Array, " m"], equalities: int
-) -> _Search:
+def _search(z: Float[Array, " n"], rows: Float[Array, "m n"], limits: Float[Array, " m"], equalities: int) -> _Search:
     m, n = rows.shape
     eps = jnp.finfo(z.dtype).eps
     inequality = jnp.arange(m) >= equalities

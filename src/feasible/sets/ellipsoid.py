@@ -1,0 +1,194 @@
+"""An ellipsoid in a box: quadratic energy or heat limits on actuators."""
+
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+from jax.lax import stop_gradient
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from feasible.errors import EmptySetError
+from feasible.sets.arguments import Numbers, floats, known, require, scalar, vectors
+from feasible.sets.base import ActionSet, compiled, drawn
+from feasible.sets.box import box_exit
+from feasible.sets.sampling import gaussian, hit_and_run
+from feasible.solve.breakpoints import clamp
+from feasible.solve.splitting import Projection, minimise_over_intersection
+
+NEWTON_STEPS = 10
+
+
+class EllipsoidBox(ActionSet):
+    """{a : a'Q a <= level, |a_i| <= bound_i} for a positive semi-definite Q, which may depend on the state.
+
+    The ellipsoid alone has a projection by its secular equation (`nearest_in_ellipsoid`); box and ellipsoid together
+    are solved by Newton on their splitting (`feasible.solve.splitting`), then scaled towards the origin where rounding
+    has left the ellipsoid: error about 1e-9 of scale in float64, 1e-5 in float32. Linear maximisation likewise. Cost:
+    one eigendecomposition and, as a rule, 5 to 20 rounds of O(n^3). Q = 0 leaves the box; level 0 leaves the null
+    space of Q in the box. Samples: hit-and-run. The diameter is an upper bound from the bounding box and Q's smallest
+    eigenvalue.
+    """
+
+    Q: Float[Array, "n n"]
+    level: Float[Array, ""]
+    bound: Float[Array, " n"]
+
+    residual_names: ClassVar[tuple[str, ...]] = ("a'Q a - level", "|a| - bound")
+
+    def __init__(self, Q: Numbers, level: Numbers, bound: Numbers):
+        matrix, level, bound = floats("EllipsoidBox", Q=Q, level=level, bound=bound)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
+            raise ValueError(f"EllipsoidBox: Q must be a square matrix, but has shape {matrix.shape}.")
+        self.Q = 0.5 * (matrix + matrix.T)
+        self.level = scalar("EllipsoidBox", "level", level)
+        self.bound, _ = vectors("EllipsoidBox", bound=bound, rows_of_Q=matrix[0])
+        require("EllipsoidBox", self.level >= 0, "level must not be negative", EmptySetError)
+        require("EllipsoidBox", self.bound >= 0, "bound must not be negative in any entry", EmptySetError)
+        if known(self.Q):
+            eigenvalues = jnp.linalg.eigvalsh(self.Q)
+            require("EllipsoidBox", eigenvalues[0] >= -1e-5 * eigenvalues[-1], "Q must be positive semi-definite")
+
+    @property
+    def dim(self) -> int:
+        return self.bound.shape[-1]
+
+    @property
+    def scale(self) -> Float[Array, ""]:
+        return jnp.max(self.bound)
+
+    @compiled
+    def residuals(self, a: Numbers) -> Float[Array, " m"]:
+        return jnp.concatenate([jnp.atleast_1d(a @ self.Q @ a - self.level), jnp.abs(a) - self.bound])
+
+    def slopes(self) -> Float[Array, " m"]:
+        """On the set |2 Q a| <= 2 sqrt(largest eigenvalue * level)."""
+        steepest = 2.0 * jnp.sqrt(jnp.linalg.norm(self.Q) * self.level)
+        return jnp.concatenate([jnp.atleast_1d(steepest), jnp.ones_like(self.bound)])
+
+    @compiled
+    def project(self, z: Numbers) -> Float[Array, " n"]:
+        return self._minimise(z, curvature=1.0)
+
+    @compiled
+    def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
+        return self._minimise(g, curvature=0.0)
+
+    @compiled
+    def exit_distance(self, origin: Numbers, direction: Numbers) -> Float[Array, ""]:
+        pace = direction @ self.Q @ direction
+        lean = origin @ self.Q @ direction
+        room = jnp.maximum(self.level - origin @ self.Q @ origin, 0.0)
+        moving = pace > 0
+        root = jnp.sqrt(jnp.maximum(lean**2 + pace * room, 0.0))
+        # Of the two forms of the root take the one without cancellation.
+        against = lean > 0
+        far = (root - lean) / jnp.where(moving, pace, 1.0)
+        near = room / jnp.where(against, lean + root, 1.0)
+        time = jnp.where(moving, jnp.where(against, near, far), jnp.inf)
+        return jnp.minimum(time, box_exit(origin, direction, -self.bound, self.bound))
+
+    @compiled
+    def centre(self) -> Float[Array, " n"]:
+        return jnp.zeros_like(self.bound)
+
+    def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+        return gaussian(key, self._half_widths(*_spectrum(self.Q)))
+
+    @drawn
+    def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+        return hit_and_run(self, key)
+
+    @compiled
+    def diameter(self) -> Float[Array, ""]:
+        eigenvalues, vectors = _spectrum(self.Q)
+        smallest = eigenvalues[0]
+        axis = jnp.sqrt(self.level / jnp.where(smallest > 0, smallest, 1.0))
+        boxed = jnp.linalg.norm(self._half_widths(eigenvalues, vectors))
+        return 2.0 * jnp.where(smallest > 0, jnp.minimum(axis, boxed), boxed)
+
+    def execute(self, z: Numbers) -> Float[Array, " n"]:
+        return self.project(z)
+
+    @property
+    def pieces(self) -> tuple[Projection, ...]:
+        return self.in_box, self.in_ellipsoid(_spectrum(self.Q))
+
+    def in_box(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        return clamp(x, -self.bound, self.bound)
+
+    def in_ellipsoid(self, spectrum: tuple[Float[Array, " n"], Float[Array, "n n"]]) -> Projection:
+        return lambda x: nearest_in_ellipsoid(x, self.Q, self.level, *spectrum)
+
+    def _minimise(self, target: Float[Array, " n"], *, curvature: float) -> Float[Array, " n"]:
+        size = jnp.maximum(jnp.max(self._half_widths(*_spectrum(self.Q))), jnp.finfo(self.dtype).tiny)
+        a = minimise_over_intersection(self.pieces, target, stop_gradient(size), curvature=curvature)
+        return a + stop_gradient(self._scaled_in(a) - a)
+
+    def _half_widths(self, eigenvalues: Float[Array, " n"], vectors: Float[Array, "n n"]) -> Float[Array, " n"]:
+        """Largest |a_i|, at most: the smaller of the bound and the ellipsoid's own sqrt(level (Q^-1)_ii)."""
+        flat = eigenvalues <= 0
+        inverse = vectors**2 @ jnp.where(flat, 0.0, 1.0 / jnp.where(flat, 1.0, eigenvalues))
+        open_ended = jnp.any(flat[None, :] & (jnp.abs(vectors) > jnp.finfo(self.dtype).eps), axis=1)
+        return jnp.where(open_ended, self.bound, jnp.minimum(self.bound, jnp.sqrt(self.level * inverse)))
+
+    def _scaled_in(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
+        energy = a @ self.Q @ a
+        over = energy > self.level
+        share = jnp.sqrt(jnp.where(over, self.level / jnp.where(over, energy, 1.0), 1.0))
+        return a * jnp.where(over, share * (1.0 - 2.0 * jnp.finfo(self.dtype).eps), 1.0)
+
+
+def _spectrum(Q: Float[Array, "n n"]) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
+    """Eigenvalues, those within rounding of zero set to zero, and eigenvectors; both held fixed in derivatives."""
+    eigenvalues, vectors = jnp.linalg.eigh(stop_gradient(Q))
+    rounding = Q.shape[0] * jnp.finfo(Q.dtype).eps * jnp.max(jnp.abs(eigenvalues))
+    return jnp.where(eigenvalues > rounding, eigenvalues, 0.0), vectors
+
+
+def nearest_in_ellipsoid(
+    z: Float[Array, " n"],
+    Q: Float[Array, "n n"],
+    level: Float[Array, ""],
+    eigenvalues: Float[Array, " n"],
+    vectors: Float[Array, "n n"],
+) -> Float[Array, " n"]:
+    """argmin ||a - z|| over {a : a'Q a <= level}, given Q's spectrum.
+
+    a = (I + t Q)^-1 z with the t >= 0 that solves the secular equation phi(t) = sum_i q_i y_i^2 / (1 + t q_i)^2 = level
+    (y the coordinates of z in Q's eigenvectors). Newton on 1/sqrt(phi), which is concave, converges from the left
+    without overshooting; it starts at the largest t that one term alone demands. Derivatives: one Newton step on
+    (a + t Q a - z, a'Q a - level) = 0 with a frozen Jacobian.
+    """
+    y, target = stop_gradient(z) @ vectors, stop_gradient(level)
+    positive = target > 0
+    goal = jnp.where(positive, target, 1.0)
+    sloped = eigenvalues > 0
+    curve = jnp.where(sloped, eigenvalues, 1.0)
+    alone = jnp.where(sloped, (jnp.sqrt(eigenvalues / goal) * jnp.abs(y) - 1.0) / curve, 0.0)
+
+    def newton(_: int, t: Float[Array, ""]) -> Float[Array, ""]:
+        shrunk = y / (1.0 + t * eigenvalues)
+        phi = jnp.sum(eigenvalues * shrunk**2)
+        fall = 2.0 * jnp.sum(eigenvalues**2 * shrunk**2 / (1.0 + t * eigenvalues))
+        step = 2.0 * phi / jnp.where(fall > 0, fall, 1.0) * (jnp.sqrt(phi / goal) - 1.0)
+        return jnp.maximum(t + jnp.where(fall > 0, step, 0.0), 0.0)
+
+    t = jax.lax.fori_loop(0, NEWTON_STEPS, newton, jnp.maximum(jnp.max(alone), 0.0))
+    shrink = jnp.where(positive, 1.0 / (1.0 + t * eigenvalues), jnp.where(sloped, 0.0, 1.0))
+    a = (shrink * y) @ vectors.T
+
+    def unbend(x: Float[Array, " n"]) -> Float[Array, " n"]:
+        return (shrink * (x @ vectors)) @ vectors.T
+
+    normal = a @ stop_gradient(Q)
+    steep = jnp.vdot(normal, unbend(normal))
+    binding = positive & (steep > 0)
+    stationarity = a + t * (Q @ a) - z
+    gap = a @ Q @ a - level
+    change = jnp.where(
+        binding,
+        (gap - 2.0 * jnp.vdot(normal, unbend(stationarity))) / jnp.where(binding, 2.0 * steep, 1.0),
+        0.0,
+    )
+    moved = a - unbend(jnp.where(positive, stationarity, stop_gradient(z) - z) + change * normal)
+    return jnp.where(jnp.sum(eigenvalues * y**2) <= target, z, moved)

@@ -1,0 +1,103 @@
+"""Projection and linear maximisation on an intersection, given the projections on its parts.
+
+Douglas-Rachford splitting turns the problem into a fixed point of a firmly non-expansive map T that uses one projection
+a part. Where every projection is piecewise smooth, so is T, and a regularised Newton step on v - T(v) = 0 converges
+fast once the active pieces are right. Each round tries a few steps and keeps the one that leaves the smallest residual;
+the plain splitting step, whose residual never grows, is among them: slow at worst, exact to rounding as a rule.
+"""
+
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.lax import stop_gradient
+from jaxtyping import Array, Bool, Float, Int
+
+Projection = Callable[[Float[Array, " n"]], Float[Array, " n"]]
+
+ROUNDS = 300
+# Penalties tried one after the other, PATIENCE rounds each: what stalls under one seldom stalls under another.
+PENALTIES = (1.0, 0.2, 3.0, 0.05)
+PATIENCE = 30
+
+
+class _Iterate(eqx.Module):
+    copies: Float[Array, " kn"]
+    penalty: Float[Array, ""]
+    jacobian: Float[Array, "kn kn"]
+    finished: Bool[Array, ""]
+    rounds: Int[Array, ""]
+
+
+def minimise_over_intersection(
+    parts: Sequence[Projection],
+    target: Float[Array, " n"],
+    size: Float[Array, ""],
+    *,
+    curvature: float,
+) -> Float[Array, " n"]:
+    """argmin curvature/2 ||x||^2 - target . x over the intersection of the parts, whose points are about `size` long.
+
+    curvature 1 and target z give the projection of z; curvature 0 and target g a linear maximiser. The answer lies in
+    the first part exactly, in the others to the residual: a few roundings of size, as a rule after 5 to 20 rounds, 300
+    at most. A round is one Jacobian of k n columns and dense solves of that order, for k + 1 parts. Derivatives in the
+    target and in all that the parts close over: one Newton step with a frozen Jacobian at the fixed point, which is
+    the implicit function theorem.
+    """
+    first, *rest = parts
+    k, n = len(rest), target.shape[0]
+    eps = jnp.finfo(target.dtype).eps
+    eye = jnp.eye(k * n, dtype=target.dtype)
+    length = jnp.linalg.norm(stop_gradient(target))
+    # Unit steepness at the size of the set, whatever the target's: then one penalty suits all targets.
+    stretch = jnp.maximum(length / size, 1.0) if curvature else jnp.where(length > 0, length, 1.0) / size
+    bend, pull = curvature / stretch, target / stretch
+    fixed_pull = stop_gradient(pull)
+
+    def consensus(copies: Array, pull: Array, penalty: Array) -> Float[Array, " n"]:
+        return first((pull + penalty * jnp.sum(copies.reshape(k, n), axis=0)) / (bend + k * penalty))
+
+    def residual(copies: Array, pull: Array, penalty: Array) -> Float[Array, " kn"]:
+        x = consensus(copies, pull, penalty)
+        pairs = zip(rest, copies.reshape(k, n), strict=True)
+        return jnp.concatenate([part(2.0 * x - copy) - x for part, copy in pairs])
+
+    def unfinished(state: _Iterate) -> Bool[Array, ""]:
+        return ~state.finished & (state.rounds < ROUNDS)
+
+    def advance(state: _Iterate) -> _Iterate:
+        miss, slope = jax.linearize(lambda v: residual(v, fixed_pull, state.penalty), state.copies)
+        jacobian = jax.vmap(slope, out_axes=1)(eye)
+        level = jnp.max(jnp.abs(miss)) / size
+        floors = jnp.stack([jnp.clip(1e-3 * level, 64 * eps, 1e-3), jnp.clip(level, 64 * eps, 0.1)])
+        bold, wary = jax.vmap(lambda floor: jnp.linalg.solve(floor * eye - jacobian, miss))(floors)
+        steps = jnp.stack([miss, 1.9 * miss, bold, 0.5 * bold, wary])
+        misses = jax.vmap(lambda step: residual(state.copies + step, fixed_pull, state.penalty))(steps)
+        lengths = jnp.sum(misses**2, axis=1)
+        copies = state.copies + steps[jnp.argmin(jnp.where(jnp.isfinite(lengths), lengths, jnp.inf))]
+
+        finished = level <= 4 * eps
+        rounds = state.rounds + 1
+        penalty = jnp.asarray(PENALTIES, target.dtype)[(rounds // PATIENCE) % len(PENALTIES)]
+        x = jnp.tile(consensus(copies, fixed_pull, state.penalty), k)
+        rescaled = x + (copies - x) * (state.penalty / penalty)  # the multipliers stay what they are
+        return _Iterate(
+            copies=jnp.where(finished, state.copies, rescaled),
+            penalty=jnp.where(finished, state.penalty, penalty),
+            jacobian=jacobian,
+            finished=finished,
+            rounds=rounds,
+        )
+
+    begun = _Iterate(
+        copies=jnp.zeros(k * n, target.dtype),
+        penalty=jnp.asarray(PENALTIES[0], target.dtype),
+        jacobian=eye,
+        finished=jnp.asarray(False),
+        rounds=jnp.asarray(0),
+    )
+    ended = stop_gradient(jax.lax.while_loop(unfinished, advance, begun))
+    miss = residual(ended.copies, pull, ended.penalty)
+    newton = jnp.linalg.solve(64 * eps * eye - ended.jacobian, miss - stop_gradient(miss))
+    return consensus(ended.copies + newton, pull, ended.penalty)
