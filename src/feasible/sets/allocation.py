@@ -1,14 +1,12 @@
 """Allocations of a total over coordinates with bounds: bikes over stations, bandwidth over flows."""
 
-from typing import ClassVar
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, require, scalar
-from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn
+from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn, entries
 from feasible.sets.box import box_exit, ordered_bounds
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.solve.breakpoints import fill_by_worth, nearest_on_budget
@@ -28,8 +26,6 @@ class Allocation(ActionSet):
     low: Float[Array, " n"]
     high: Float[Array, " n"]
 
-    residual_names: ClassVar[tuple[str, ...]] = ("sum a - total", "total - sum a", "low - a", "a - high")
-
     def __init__(self, total: Numbers, low: Numbers, high: Numbers):
         self.total, self.low, self.high = allocation_fields("Allocation", total, low, high, equality=True)
 
@@ -42,27 +38,30 @@ class Allocation(ActionSet):
         return jnp.max(jnp.maximum(jnp.abs(self.low), jnp.abs(self.high)))
 
     @compiled
-    def residuals(self, a: Numbers) -> Float[Array, " m"]:
+    def residuals(self, a: Float[Array, " n"]) -> Float[Array, " m"]:
         excess = jnp.atleast_1d(jnp.sum(a) - self.total)
         return jnp.concatenate([excess, -excess, self.low - a, a - self.high])
+
+    def residual_names(self) -> tuple[str, ...]:
+        return ("sum a - total", "total - sum a", *entries("low - a", self.dim), *entries("a - high", self.dim))
 
     def slopes(self) -> Float[Array, " m"]:
         sums = jnp.full(2, self.dim**0.5, self.dtype)
         return jnp.concatenate([sums, jnp.ones(2 * self.dim, self.dtype)])
 
     @compiled
-    def project(self, z: Numbers) -> Float[Array, " n"]:
+    def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         weights = jnp.ones_like(z)
         a = nearest_on_budget(z, weights, self.low, self.high, self.total, equality=True)
         return a + jax.lax.stop_gradient(self._balance(a) - a)
 
     @compiled
-    def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
+    def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         filled = fill_by_worth(g, jnp.ones_like(g), self.high - self.low, self.total - jnp.sum(self.low))
         return self._balance(jnp.minimum(self.low + filled, self.high))
 
     @compiled
-    def exit_distance(self, origin: Numbers, direction: Numbers) -> Float[Array, ""]:
+    def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
         drift = jnp.abs(jnp.sum(direction))
         # A direction inside the plane sums to zero only up to rounding; any other leaves the set at once.
         inside = drift <= 16 * jnp.finfo(self.dtype).eps * self.dim * jnp.max(jnp.abs(direction))
@@ -118,8 +117,6 @@ class AllocationAtMost(ActionSet):
     low: Float[Array, " n"]
     high: Float[Array, " n"]
 
-    residual_names: ClassVar[tuple[str, ...]] = ("sum a - total", "low - a", "a - high")
-
     def __init__(self, total: Numbers, low: Numbers, high: Numbers):
         self.total, self.low, self.high = allocation_fields("AllocationAtMost", total, low, high, equality=False)
 
@@ -132,25 +129,28 @@ class AllocationAtMost(ActionSet):
         return jnp.max(jnp.maximum(jnp.abs(self.low), jnp.abs(self.high)))
 
     @compiled
-    def residuals(self, a: Numbers) -> Float[Array, " m"]:
+    def residuals(self, a: Float[Array, " n"]) -> Float[Array, " m"]:
         return jnp.concatenate([jnp.atleast_1d(jnp.sum(a) - self.total), self.low - a, a - self.high])
+
+    def residual_names(self) -> tuple[str, ...]:
+        return ("sum a - total", *entries("low - a", self.dim), *entries("a - high", self.dim))
 
     def slopes(self) -> Float[Array, " m"]:
         return jnp.ones(2 * self.dim + 1, self.dtype).at[0].set(self.dim**0.5)
 
     @compiled
-    def project(self, z: Numbers) -> Float[Array, " n"]:
+    def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         a = nearest_on_budget(z, jnp.ones_like(z), self.low, self.high, self.total, equality=False)
         return a + jax.lax.stop_gradient(self._lower(a) - a)
 
     @compiled
-    def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
+    def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         room = jnp.where(g > 0, self.high - self.low, 0.0)
         filled = fill_by_worth(g, jnp.ones_like(g), room, self.total - jnp.sum(self.low))
         return self._lower(jnp.minimum(self.low + filled, self.high))
 
     @compiled
-    def exit_distance(self, origin: Numbers, direction: Numbers) -> Float[Array, ""]:
+    def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
         drift = jnp.sum(direction)
         room = jnp.maximum(self.total - jnp.sum(origin), 0.0)
         rising = drift > 0

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, ArrayLike
 
 Numbers: TypeAlias = ArrayLike | Sequence[float] | Sequence[Sequence[float]] | Sequence[ArrayLike]
@@ -16,7 +17,7 @@ Numbers: TypeAlias = ArrayLike | Sequence[float] | Sequence[Sequence[float]] | S
 
 def known(*values: Array) -> bool:
     """Whether all the values can be read now, i.e. none is being traced."""
-    return not any(isinstance(value, jax.core.Tracer) for value in values)
+    return not any(isinstance(value, Tracer) for value in values)
 
 
 def floats(owner: str, **fields: Numbers) -> list[Array]:

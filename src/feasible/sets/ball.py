@@ -1,7 +1,5 @@
 """The Euclidean ball: Reacher's joint-torque limit u1^2 + u2^2 <= 0.05."""
 
-from typing import ClassVar
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -23,8 +21,6 @@ class Ball(ActionSet):
     middle: Float[Array, " n"]
     radius: Float[Array, ""]
 
-    residual_names: ClassVar[tuple[str, ...]] = ("||a - centre|| - radius",)
-
     def __init__(self, centre: Numbers, radius: Numbers):
         middle, length = floats("Ball", centre=centre, radius=radius)
         (self.middle,) = vectors("Ball", centre=middle)
@@ -40,14 +36,17 @@ class Ball(ActionSet):
         return jnp.max(jnp.abs(self.middle)) + self.radius
 
     @compiled
-    def residuals(self, a: Numbers) -> Float[Array, " m"]:
+    def residuals(self, a: Float[Array, " n"]) -> Float[Array, " m"]:
         return jnp.atleast_1d(safe_norm(a - self.middle) - self.radius)
+
+    def residual_names(self) -> tuple[str, ...]:
+        return ("||a - centre|| - radius",)
 
     def slopes(self) -> Float[Array, " m"]:
         return jnp.ones(1, self.dtype)
 
     @compiled
-    def project(self, z: Numbers) -> Float[Array, " n"]:
+    def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         offset = z - self.middle
         distance = safe_norm(offset)
         outside = distance > self.radius
@@ -55,11 +54,11 @@ class Ball(ActionSet):
         return jnp.where(outside, shrunk, z)
 
     @compiled
-    def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
+    def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         return self.middle + self.radius * unit(g)
 
     @compiled
-    def exit_distance(self, origin: Numbers, direction: Numbers) -> Float[Array, ""]:
+    def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
         speed = safe_norm(direction)
         heading = unit(direction)
         offset = origin - self.middle

@@ -7,7 +7,7 @@ All answers are pure functions, correct in float32 and float64, and safe inside 
 import functools
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, TypeVar, cast, final
+from typing import TYPE_CHECKING, TypeVar, final, overload
 
 import equinox as eqx
 import jax
@@ -19,13 +19,26 @@ from feasible.sets.arguments import Numbers
 if TYPE_CHECKING:
     import numpy as np
 
-Method = TypeVar("Method", bound=Callable[..., Array])
+Owner = TypeVar("Owner")
+Answer = TypeVar("Answer")
 
 # Share of the set's scale by which an executed action may leave it: the one tolerance of the library.
 TOLERANCE = 1e-5
 
 
-def compiled(method: Method) -> Method:
+@overload
+def compiled(method: Callable[[Owner], Answer]) -> Callable[[Owner], Answer]: ...
+
+
+@overload
+def compiled(method: Callable[[Owner, Array], Answer]) -> Callable[[Owner, Numbers], Answer]: ...
+
+
+@overload
+def compiled(method: Callable[[Owner, Array, Array], Answer]) -> Callable[[Owner, Numbers, Numbers], Answer]: ...
+
+
+def compiled(method: Callable[..., Answer]) -> Callable[..., Answer]:
     """Accept array-likes of shape (dim,), cast them to the set's dtype, and compile once per shape.
 
     Inside an outer transformation the call is inlined, so it costs nothing there.
@@ -33,28 +46,24 @@ def compiled(method: Method) -> Method:
     traced = jax.jit(method, inline=True)
 
     @functools.wraps(method)
-    def call(self: "ActionSet", *points: Numbers) -> Array:
+    def call(self: "ActionSet", *points: Numbers) -> Answer:
         return traced(self, *(self.point(value) for value in points))
 
-    return cast(Method, call)
+    return call
 
 
-def drawn(method: Method) -> Method:
+def entries(name: str, count: int) -> tuple[str, ...]:
+    """The name of a group of residuals, once for each of its entries."""
+    return tuple(f"{name}, entry {i}" for i in range(count))
+
+
+def drawn(method: Callable[[Owner, PRNGKeyArray], Array]) -> Callable[[Owner, PRNGKeyArray], Array]:
     """Compile a method of a random key once."""
-    traced = jax.jit(method, inline=True)
-
-    @functools.wraps(method)
-    def call(self: "ActionSet", key: PRNGKeyArray) -> Array:
-        return traced(self, key)
-
-    return cast(Method, call)
+    return functools.wraps(method)(jax.jit(method, inline=True))
 
 
 class ActionSet(eqx.Module):
     """One non-empty, closed, bounded, convex set of actions in R^dim."""
-
-    # How the set prints its residuals to a person, e.g. in an error message; one name for each group.
-    residual_names: ClassVar[tuple[str, ...]] = ()
 
     @property
     @abstractmethod
@@ -67,23 +76,27 @@ class ActionSet(eqx.Module):
         """Largest absolute coordinate that the set's bounds allow: the unit of every tolerance."""
 
     @abstractmethod
-    def residuals(self, a: Numbers) -> Float[Array, " m"]:
+    def residuals(self, a: Numbers, /) -> Float[Array, " m"]:
         """Left-hand side minus right-hand side of every constraint, in the constraint's own units; <= 0 inside."""
+
+    @abstractmethod
+    def residual_names(self) -> tuple[str, ...]:
+        """What each residual is, for a person who reads an error message."""
 
     @abstractmethod
     def slopes(self) -> Float[Array, " m"]:
         """Bounds on the Lipschitz constants of the residuals in the Euclidean norm."""
 
     @abstractmethod
-    def project(self, z: Numbers) -> Float[Array, " n"]:
+    def project(self, z: Numbers, /) -> Float[Array, " n"]:
         """argmin ||a - z||_2 over the set; differentiable with the exact Jacobian almost everywhere."""
 
     @abstractmethod
-    def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
+    def maximise_linear(self, g: Numbers, /) -> Float[Array, " n"]:
         """An argmax of <g, a> over the set: the Frank-Wolfe oracle."""
 
     @abstractmethod
-    def exit_distance(self, origin: Numbers, direction: Numbers) -> Float[Array, ""]:
+    def exit_distance(self, origin: Numbers, direction: Numbers, /) -> Float[Array, ""]:
         """Largest t >= 0 with origin + t * direction in the set, for an origin inside; infinite for direction 0."""
 
     @abstractmethod
@@ -91,11 +104,11 @@ class ActionSet(eqx.Module):
         """A point well inside: in the relative interior."""
 
     @abstractmethod
-    def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+    def sample(self, key: PRNGKeyArray, /) -> Float[Array, " n"]:
         """A random point of the set; each set states its law."""
 
     @abstractmethod
-    def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+    def direction(self, key: PRNGKeyArray, /) -> Float[Array, " n"]:
         """A random direction in the set's affine hull, in proportion to the set's widths."""
 
     @abstractmethod
@@ -103,8 +116,12 @@ class ActionSet(eqx.Module):
         """Largest distance between two points (D_s in the paper), or an upper bound where the set says so."""
 
     @abstractmethod
-    def execute(self, z: Numbers) -> Float[Array, " n"]:
+    def execute(self, z: Numbers, /) -> Float[Array, " n"]:
         """What an environment gets for the proposal z: the projection, or the nearest integer point."""
+
+    def integrality(self, a: Numbers, /) -> Float[Array, ""]:
+        """How far a point inside is from one that can be executed: zero but for integer sets."""
+        return jnp.zeros((), self.dtype)
 
     @property
     def pieces(self) -> tuple[Callable[[Float[Array, " n"]], Float[Array, " n"]], ...]:
@@ -124,7 +141,7 @@ class ActionSet(eqx.Module):
 
     @final
     @compiled
-    def violation(self, a: Numbers) -> Float[Array, ""]:
+    def violation(self, a: Float[Array, " n"]) -> Float[Array, ""]:
         """max(0, max_i r_i(a) / max(1, slope_i)): the largest residual, steep ones brought to action units.
 
         Dividing by the slope makes a violation at most the distance to the set, so that one tolerance serves a
@@ -139,15 +156,15 @@ class ActionSet(eqx.Module):
 
     @final
     @compiled
-    def support(self, g: Numbers) -> Float[Array, ""]:
+    def support(self, g: Float[Array, " n"]) -> Float[Array, ""]:
         """max <g, a> over the set."""
-        return jnp.vdot(self.point(g), self.maximise_linear(g))
+        return jnp.vdot(g, self.maximise_linear(g))
 
     @final
     @compiled
-    def frank_wolfe_gap(self, a: Numbers, g: Numbers) -> Float[Array, ""]:
+    def frank_wolfe_gap(self, a: Float[Array, " n"], g: Float[Array, " n"]) -> Float[Array, ""]:
         """max <g, c - a> over c in the set: the first-order distance of a from optimality, >= 0 inside."""
-        return jnp.vdot(self.point(g), self.maximise_linear(g) - self.point(a))
+        return jnp.vdot(g, self.maximise_linear(g) - a)
 
     @final
     def point(self, value: Numbers) -> Float[Array, " n"]:

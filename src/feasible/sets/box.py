@@ -1,14 +1,12 @@
 """The box {low <= a <= high}."""
 
-from typing import ClassVar
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, require, vectors
-from feasible.sets.base import ActionSet, compiled, drawn
+from feasible.sets.base import ActionSet, compiled, drawn, entries
 from feasible.sets.sampling import gaussian
 from feasible.solve.breakpoints import clamp
 
@@ -23,8 +21,6 @@ class Box(ActionSet):
     low: Float[Array, " n"]
     high: Float[Array, " n"]
 
-    residual_names: ClassVar[tuple[str, ...]] = ("low - a", "a - high")
-
     def __init__(self, low: Numbers, high: Numbers):
         self.low, self.high = ordered_bounds("Box", *floats("Box", low=low, high=high))
 
@@ -37,22 +33,25 @@ class Box(ActionSet):
         return jnp.max(jnp.maximum(jnp.abs(self.low), jnp.abs(self.high)))
 
     @compiled
-    def residuals(self, a: Numbers) -> Float[Array, " m"]:
+    def residuals(self, a: Float[Array, " n"]) -> Float[Array, " m"]:
         return jnp.concatenate([self.low - a, a - self.high])
+
+    def residual_names(self) -> tuple[str, ...]:
+        return entries("low - a", self.dim) + entries("a - high", self.dim)
 
     def slopes(self) -> Float[Array, " m"]:
         return jnp.ones(2 * self.dim, self.dtype)
 
     @compiled
-    def project(self, z: Numbers) -> Float[Array, " n"]:
+    def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         return clamp(z, self.low, self.high)
 
     @compiled
-    def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
+    def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         return jnp.where(g > 0, self.high, jnp.where(g < 0, self.low, self.centre()))
 
     @compiled
-    def exit_distance(self, origin: Numbers, direction: Numbers) -> Float[Array, ""]:
+    def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
         return box_exit(origin, direction, self.low, self.high)
 
     @compiled

@@ -1,7 +1,5 @@
 """An ellipsoid in a box: quadratic energy or heat limits on actuators."""
 
-from typing import ClassVar
-
 import jax
 import jax.numpy as jnp
 from jax.lax import stop_gradient
@@ -9,7 +7,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, known, require, scalar, vectors
-from feasible.sets.base import ActionSet, compiled, drawn
+from feasible.sets.base import ActionSet, compiled, drawn, entries
 from feasible.sets.box import box_exit
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.solve.breakpoints import clamp
@@ -33,8 +31,6 @@ class EllipsoidBox(ActionSet):
     level: Float[Array, ""]
     bound: Float[Array, " n"]
 
-    residual_names: ClassVar[tuple[str, ...]] = ("a'Q a - level", "|a| - bound")
-
     def __init__(self, Q: Numbers, level: Numbers, bound: Numbers):
         matrix, level, bound = floats("EllipsoidBox", Q=Q, level=level, bound=bound)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
@@ -57,8 +53,11 @@ class EllipsoidBox(ActionSet):
         return jnp.max(self.bound)
 
     @compiled
-    def residuals(self, a: Numbers) -> Float[Array, " m"]:
+    def residuals(self, a: Float[Array, " n"]) -> Float[Array, " m"]:
         return jnp.concatenate([jnp.atleast_1d(a @ self.Q @ a - self.level), jnp.abs(a) - self.bound])
+
+    def residual_names(self) -> tuple[str, ...]:
+        return ("a'Q a - level", *entries("|a| - bound", self.dim))
 
     def slopes(self) -> Float[Array, " m"]:
         """On the set |2 Q a| <= 2 sqrt(largest eigenvalue * level)."""
@@ -66,15 +65,15 @@ class EllipsoidBox(ActionSet):
         return jnp.concatenate([jnp.atleast_1d(steepest), jnp.ones_like(self.bound)])
 
     @compiled
-    def project(self, z: Numbers) -> Float[Array, " n"]:
+    def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         return self._minimise(z, curvature=1.0)
 
     @compiled
-    def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
+    def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         return self._minimise(g, curvature=0.0)
 
     @compiled
-    def exit_distance(self, origin: Numbers, direction: Numbers) -> Float[Array, ""]:
+    def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
         pace = direction @ self.Q @ direction
         lean = origin @ self.Q @ direction
         room = jnp.maximum(self.level - origin @ self.Q @ origin, 0.0)

@@ -1,7 +1,5 @@
 """Integer allocations: whole bikes over stations."""
 
-from typing import ClassVar
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -33,8 +31,6 @@ class IntegerAllocation(ActionSet):
 
     hull: Allocation
 
-    residual_names: ClassVar[tuple[str, ...]] = Allocation.residual_names
-
     def __init__(self, total: Numbers, low: Numbers, high: Numbers):
         total, low, high = floats("IntegerAllocation", total=total, low=low, high=high)
         require("IntegerAllocation", total == jnp.round(total), "total must be an integer")
@@ -51,6 +47,9 @@ class IntegerAllocation(ActionSet):
 
     def residuals(self, a: Numbers) -> Float[Array, " m"]:
         return self.hull.residuals(a)
+
+    def residual_names(self) -> tuple[str, ...]:
+        return self.hull.residual_names()
 
     def slopes(self) -> Float[Array, " m"]:
         return self.hull.slopes()
@@ -78,7 +77,7 @@ class IntegerAllocation(ActionSet):
         return self.hull.diameter()
 
     @compiled
-    def execute(self, z: Numbers) -> Float[Array, " n"]:
+    def execute(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         low, high = self.hull.low, self.hull.high
         base = jnp.clip(jnp.round(self.hull.project(z)) - 1.0, low, high)
         units = base[:, None] + jnp.arange(3, dtype=self.dtype)
@@ -91,7 +90,7 @@ class IntegerAllocation(ActionSet):
         return base + jnp.sum(rank < wanted, axis=1).astype(self.dtype)
 
     @compiled
-    def integrality(self, a: Numbers) -> Float[Array, ""]:
+    def integrality(self, a: Float[Array, " n"]) -> Float[Array, ""]:
         """Largest distance of a coordinate from the nearest integer."""
         return jnp.max(jnp.abs(a - jnp.round(a)))
 

@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Sequence
-from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -119,8 +118,6 @@ class Intersection(ActionSet):
     parts: tuple[ActionSet, ...]
     middle: Float[Array, " n"] | None
 
-    residual_names: ClassVar[tuple[str, ...]] = ("residuals of the parts, in order",)
-
     def __init__(self, parts: Sequence[ActionSet]):
         self.parts = _of_one_dtype(parts)
         self.middle = None
@@ -138,27 +135,30 @@ class Intersection(ActionSet):
         return jnp.min(jnp.stack([part.scale for part in self.parts]))
 
     @compiled
-    def residuals(self, a: Numbers) -> Float[Array, " m"]:
+    def residuals(self, a: Float[Array, " n"]) -> Float[Array, " m"]:
         return jnp.concatenate([part.residuals(a) for part in self.parts])
+
+    def residual_names(self) -> tuple[str, ...]:
+        return tuple(name for part in self.parts for name in part.residual_names())
 
     def slopes(self) -> Float[Array, " m"]:
         return jnp.concatenate([part.slopes() for part in self.parts])
 
     @compiled
-    def project(self, z: Numbers) -> Float[Array, " n"]:
+    def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         middle = stop_gradient(self.centre())
         a = middle + self._minimise(z - middle, middle, curvature=1.0)
         a = a + stop_gradient(self._pulled_in(a, middle) - a)
         return jnp.where(self._inside(stop_gradient(z)), z, a)
 
     @compiled
-    def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
+    def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         middle = self.centre()
         best = self._pulled_in(middle + self._minimise(g, middle, curvature=0.0), middle)
         return jnp.where(jnp.any(g != 0), best, middle)
 
     @compiled
-    def exit_distance(self, origin: Numbers, direction: Numbers) -> Float[Array, ""]:
+    def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
         return jnp.min(jnp.stack([part.exit_distance(origin, direction) for part in self.parts]))
 
     @compiled

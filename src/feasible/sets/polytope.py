@@ -1,14 +1,12 @@
 """Polytopes: linear rows in a box, such as the link capacities of a network."""
 
-from typing import ClassVar
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, known, require, vectors
-from feasible.sets.base import ActionSet, compiled, drawn
+from feasible.sets.base import ActionSet, compiled, drawn, entries
 from feasible.sets.box import ordered_bounds
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.sets.vertices import enumerate_vertices
@@ -39,14 +37,6 @@ class Polytope(ActionSet):
     b_eq: Float[Array, " p"]
     middle: Float[Array, " n"] | None
     vertices: Float[Array, "v n"] | None
-
-    residual_names: ClassVar[tuple[str, ...]] = (
-        "A_eq a - b_eq",
-        "b_eq - A_eq a",
-        "A a - b",
-        "low - a",
-        "a - high",
-    )
 
     def __init__(
         self,
@@ -90,9 +80,18 @@ class Polytope(ActionSet):
         return jnp.max(jnp.maximum(jnp.abs(self.low), jnp.abs(self.high)))
 
     @compiled
-    def residuals(self, a: Numbers) -> Float[Array, " m"]:
+    def residuals(self, a: Float[Array, " n"]) -> Float[Array, " m"]:
         gap = self.A_eq @ a - self.b_eq
         return jnp.concatenate([gap, -gap, self.A @ a - self.b, self.low - a, a - self.high])
+
+    def residual_names(self) -> tuple[str, ...]:
+        return (
+            *entries("A_eq a - b_eq", len(self.A_eq)),
+            *entries("b_eq - A_eq a", len(self.A_eq)),
+            *entries("A a - b", len(self.A)),
+            *entries("low - a", self.dim),
+            *entries("a - high", self.dim),
+        )
 
     def slopes(self) -> Float[Array, " m"]:
         equal = jnp.linalg.norm(self.A_eq, axis=1)
@@ -100,19 +99,19 @@ class Polytope(ActionSet):
         return jnp.concatenate([equal, equal, jnp.linalg.norm(self.A, axis=1), ones])
 
     @compiled
-    def project(self, z: Numbers) -> Float[Array, " n"]:
+    def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         a = nearest_in_polytope(z, *self._system(), self.A_eq.shape[0])
         return a + jax.lax.stop_gradient(self._pulled_in(a) - a)
 
     @compiled
-    def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
+    def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         if self.vertices is not None:
             best = self.vertices[jnp.argmax(self.vertices @ g)]
             return jnp.where(jnp.any(g != 0), best, self.centre())
         return self._pulled_in(highest_in_polytope(g, self.centre(), *self._system(), self.A_eq.shape[0]))
 
     @compiled
-    def exit_distance(self, origin: Numbers, direction: Numbers) -> Float[Array, ""]:
+    def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
         rows, limits = self._system()
         p = self.A_eq.shape[0]
         eps = jnp.finfo(self.dtype).eps

@@ -1,12 +1,10 @@
 """The positive-power budget in a box: only coordinates that do positive work draw on the budget."""
 
-from typing import ClassVar
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.sets.arguments import Numbers
-from feasible.sets.base import ActionSet, compiled, drawn
+from feasible.sets.base import ActionSet, compiled, drawn, entries
 from feasible.sets.box import box_exit
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.sets.weighted_l1 import budget_fields, budget_slopes, within_budget
@@ -27,8 +25,6 @@ class PositivePowerBox(ActionSet):
     budget: Float[Array, ""]
     bound: Float[Array, " n"]
 
-    residual_names: ClassVar[tuple[str, ...]] = ("sum max(w a, 0) - budget", "|a| - bound")
-
     def __init__(self, weights: Numbers, budget: Numbers, bound: Numbers):
         self.weights, self.budget, self.bound = budget_fields("PositivePowerBox", weights, budget, bound)
 
@@ -41,14 +37,17 @@ class PositivePowerBox(ActionSet):
         return jnp.max(self.bound)
 
     @compiled
-    def residuals(self, a: Numbers) -> Float[Array, " m"]:
+    def residuals(self, a: Float[Array, " n"]) -> Float[Array, " m"]:
         return jnp.concatenate([jnp.atleast_1d(self._load(a) - self.budget), jnp.abs(a) - self.bound])
+
+    def residual_names(self) -> tuple[str, ...]:
+        return ("sum max(w a, 0) - budget", *entries("|a| - bound", self.dim))
 
     def slopes(self) -> Float[Array, " m"]:
         return budget_slopes(self.weights)
 
     @compiled
-    def project(self, z: Numbers) -> Float[Array, " n"]:
+    def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         b = self._orientation() * z
         working = b > 0
         weight = jnp.where(working, jnp.abs(self.weights), 0.0)
@@ -57,7 +56,7 @@ class PositivePowerBox(ActionSet):
         return self._orientation() * jnp.where(working, within_budget(b, weight, self.budget), b)
 
     @compiled
-    def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
+    def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         worth = self._orientation() * g
         earning = fill_by_worth(
             jnp.maximum(worth, 0.0), jnp.abs(self.weights), jnp.where(worth > 0, self.bound, 0.0), self.budget
@@ -65,7 +64,7 @@ class PositivePowerBox(ActionSet):
         return self._orientation() * jnp.where(worth < 0, -self.bound, earning)
 
     @compiled
-    def exit_distance(self, origin: Numbers, direction: Numbers) -> Float[Array, ""]:
+    def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
         moving = direction != 0
         kinks = jnp.where(moving, -origin / jnp.where(moving, direction, 1.0), 0.0)
         budget_ends = convex_exit(lambda t: self._load(origin + t * direction), kinks, self.budget)

@@ -1,14 +1,12 @@
 """The weighted L1 budget in a box: HalfCheetah's power limit sum_i |v_i w_i| <= 20."""
 
-from typing import ClassVar
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, require, scalar, vectors
-from feasible.sets.base import ActionSet, compiled, drawn
+from feasible.sets.base import ActionSet, compiled, drawn, entries
 from feasible.sets.box import box_exit
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.solve.breakpoints import convex_exit, fill_by_worth, nearest_on_budget
@@ -29,8 +27,6 @@ class WeightedL1Box(ActionSet):
     budget: Float[Array, ""]
     bound: Float[Array, " n"]
 
-    residual_names: ClassVar[tuple[str, ...]] = ("sum |w a| - budget", "|a| - bound")
-
     def __init__(self, weights: Numbers, budget: Numbers, bound: Numbers):
         self.weights, self.budget, self.bound = budget_fields("WeightedL1Box", weights, budget, bound)
 
@@ -43,26 +39,29 @@ class WeightedL1Box(ActionSet):
         return jnp.max(self.bound)
 
     @compiled
-    def residuals(self, a: Numbers) -> Float[Array, " m"]:
+    def residuals(self, a: Float[Array, " n"]) -> Float[Array, " m"]:
         return jnp.concatenate([jnp.atleast_1d(self._load(a) - self.budget), jnp.abs(a) - self.bound])
+
+    def residual_names(self) -> tuple[str, ...]:
+        return ("sum |w a| - budget", *entries("|a| - bound", self.dim))
 
     def slopes(self) -> Float[Array, " m"]:
         return budget_slopes(self.weights)
 
     @compiled
-    def project(self, z: Numbers) -> Float[Array, " n"]:
+    def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         side = jnp.where(z < 0, -1.0, 1.0).astype(self.dtype)  # never 0: the derivative at z = 0 stays right
         weight = jnp.abs(self.weights)
         size = nearest_on_budget(side * z, weight, jnp.zeros_like(weight), self.bound, self.budget, equality=False)
         return side * within_budget(size, weight, self.budget)
 
     @compiled
-    def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
+    def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         size = fill_by_worth(jnp.abs(g), jnp.abs(self.weights), jnp.where(g == 0, 0.0, self.bound), self.budget)
         return jnp.sign(g) * size
 
     @compiled
-    def exit_distance(self, origin: Numbers, direction: Numbers) -> Float[Array, ""]:
+    def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
         moving = direction != 0
         kinks = jnp.where(moving, -origin / jnp.where(moving, direction, 1.0), 0.0)
         budget_ends = convex_exit(lambda t: self._load(origin + t * direction), kinks, self.budget)

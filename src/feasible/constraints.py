@@ -1,0 +1,221 @@
+"""Constraints: functions from the raw observation to a feasible set, and environments that insist on them."""
+
+from collections.abc import Callable
+from typing import Literal, TypeAlias, cast
+
+import equinox as eqx
+import gymnasium as gym
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from gymnasium.vector import VectorEnv, VectorWrapper
+from jaxtyping import Array, Float, PyTree
+from numpy.typing import NDArray
+
+from feasible.errors import EmptySetError, InfeasibleActionError
+from feasible.sets.base import ActionSet
+
+Observation: TypeAlias = PyTree[Array]
+# A pure JAX function of the RAW observation (never a normalised one).
+Constraint: TypeAlias = Callable[[Observation], ActionSet]
+OnInfeasible: TypeAlias = Literal["raise", "project"]
+
+
+class Verdict(eqx.Module):
+    """What becomes of a proposed action in the feasible set of an observation."""
+
+    executed: Float[Array, " n"]
+    proposed_violation: Float[Array, ""]
+    executed_violation: Float[Array, ""]
+    tolerance: Float[Array, ""]
+
+
+class Judge:
+    """Decides, in one compiled call, what an environment executes for a proposal."""
+
+    def __init__(self, constraint: Constraint, on_infeasible: OnInfeasible, *, batched: bool):
+        if on_infeasible not in ("raise", "project"):
+            raise ValueError(f"constrain: on_infeasible must be 'raise' or 'project', got {on_infeasible!r}.")
+        self.constraint = constraint
+
+        def verdict(obs: Observation, action: Float[Array, " n"]) -> Verdict:
+            feasible_set = constraint(obs)
+            proposed = feasible_set.point(action)
+            violation = feasible_set.violation(proposed)
+            if on_infeasible == "raise":
+                executed, left = proposed, jnp.maximum(violation, feasible_set.integrality(proposed))
+            else:
+                executed = feasible_set.execute(proposed)
+                left = feasible_set.violation(executed)
+            return Verdict(executed, violation, left, feasible_set.tolerance)
+
+        self._verdict = jax.jit(jax.vmap(verdict) if batched else verdict)
+
+    def __call__(self, obs: Observation, action: NDArray[np.floating]) -> Verdict:
+        return self._verdict(obs, action)
+
+    def explain(self, obs: Observation, action: NDArray[np.floating], who: str) -> ValueError:
+        """The error for an action that may not be executed: an empty set if that is the reason."""
+        if not np.all(np.isfinite(action)):
+            return InfeasibleActionError(f"The action{who} has a NaN or an infinite entry and was not executed.")
+        try:
+            feasible_set = self.constraint(obs)
+        except EmptySetError as cause:
+            return EmptySetError(f"The feasible set{who} of observation {_short(obs)} is empty: {cause}")
+        residuals = np.asarray(feasible_set.residuals(action))
+        slopes = np.maximum(np.asarray(feasible_set.slopes()), 1.0)
+        worst = int(np.argmax(residuals / slopes))
+        if residuals[worst] / slopes[worst] <= float(feasible_set.tolerance):
+            return InfeasibleActionError(
+                f"The action{who} is {float(feasible_set.integrality(action)):.3g} away from integers "
+                "and was not executed; pass it through the set's execute, or use on_infeasible='project'."
+            )
+        return InfeasibleActionError(
+            f"The action{who} violates '{feasible_set.residual_names()[worst]} <= 0' by {residuals[worst]:.3g} "
+            "and was not executed; pass it through the set's execute, or use on_infeasible='project'."
+        )
+
+
+class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
+    """An environment that executes only actions in the feasible set of its current observation.
+
+    `on_infeasible="raise"` refuses an infeasible action with `InfeasibleActionError` and does not step;
+    `"project"` executes the set's answer to it, and reports both under `executed_action` and `proposed_violation` in
+    `info`. The constraint is at hand as `env.constraint`, the current set as `env.action_set()`.
+    """
+
+    def __init__(self, env: gym.Env, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
+        RecordConstructorArgs.__init__(self, constraint=constraint, on_infeasible=on_infeasible)
+        gym.Wrapper.__init__(self, env)
+        _check_spaces(env.action_space, env.observation_space, constraint)
+        self.constraint = constraint
+        self.on_infeasible: OnInfeasible = on_infeasible
+        self._judge = Judge(constraint, on_infeasible, batched=False)
+        self._obs: Observation = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, object] | None = None):
+        self._obs, info = self.env.reset(seed=seed, options=options)
+        return self._obs, info
+
+    def step(self, action: NDArray[np.floating]):
+        _check_reset(self._obs)
+        proposed = _check_shape(action, self.env.action_space)
+        verdict = self._judge(self._obs, proposed)
+        if not verdict.executed_violation <= verdict.tolerance:
+            raise self._judge.explain(self._obs, proposed, "")
+        if self.on_infeasible == "project":
+            action = np.asarray(verdict.executed, self.env.action_space.dtype)
+        self._obs, reward, terminated, truncated, info = self.env.step(action)
+        if self.on_infeasible == "project":
+            violation = float(verdict.proposed_violation)
+            info = {**info, "executed_action": action, "proposed_violation": violation}
+        return self._obs, reward, terminated, truncated, info
+
+    def action_set(self) -> ActionSet:
+        """The feasible set of the current observation."""
+        _check_reset(self._obs)
+        return self.constraint(self._obs)
+
+    def get_state(self) -> dict[str, NDArray]:
+        """The complete state of the environment underneath, with the observation the next action is judged by."""
+        return {**self.env.get_wrapper_attr("get_state")(), "judged_observation": np.asarray(self._obs)}
+
+    def set_state(self, state: dict[str, NDArray]) -> None:
+        rest = dict(state)
+        self._obs = rest.pop("judged_observation")
+        self.env.get_wrapper_attr("set_state")(rest)
+
+
+class ConstrainedVectorEnv(VectorWrapper):
+    """The same for a vector environment: one compiled call judges all copies; one infeasible action stops all."""
+
+    def __init__(self, env: VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
+        super().__init__(env)
+        _check_spaces(env.single_action_space, env.single_observation_space, constraint)
+        self.constraint = constraint
+        self.on_infeasible: OnInfeasible = on_infeasible
+        self._judge = Judge(constraint, on_infeasible, batched=True)
+        self._obs: Observation = None
+
+    def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, object] | None = None):
+        self._obs, info = self.env.reset(seed=seed, options=options)  # pyright: ignore[reportArgumentType]
+        return self._obs, info
+
+    def step(self, actions: NDArray[np.floating]):
+        _check_reset(self._obs)
+        proposed = _check_shape(actions, self.env.action_space)
+        verdict = self._judge(self._obs, proposed)
+        refused = ~np.asarray(verdict.executed_violation <= verdict.tolerance)
+        if refused.any():
+            copy = int(np.argmax(refused))
+            obs = jax.tree.map(lambda leaf: leaf[copy], self._obs)
+            raise self._judge.explain(obs, proposed[copy], f" of copy {copy}")
+        if self.on_infeasible == "project":
+            actions = np.asarray(verdict.executed, self.env.action_space.dtype)
+        self._obs, rewards, terminated, truncated, info = self.env.step(actions)
+        if self.on_infeasible == "project":
+            violation = np.asarray(verdict.proposed_violation)
+            info = {**info, "executed_action": actions, "proposed_violation": violation}
+        return self._obs, rewards, terminated, truncated, info
+
+    def get_state(self) -> dict[str, NDArray]:
+        return {**self.env.get_state(), "judged_observation": np.asarray(self._obs)}  # pyright: ignore[reportAttributeAccessIssue]
+
+    def set_state(self, state: dict[str, NDArray]) -> None:
+        rest = dict(state)
+        self._obs = rest.pop("judged_observation")
+        self.env.set_state(rest)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def constrain(
+    env: gym.Env | VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"
+) -> ConstrainedEnv | ConstrainedVectorEnv:
+    """The environment with every executed action inside `constraint(observation)`.
+
+    Works for any Gymnasium environment or vector environment with a one-dimensional Box action space. The constraint
+    is a pure JAX function of the raw observation, for example
+    `lambda obs: feasible.sets.WeightedL1Box(weights=obs[11:17], budget=20.0, bound=1.0)`.
+    """
+    wrapper = ConstrainedVectorEnv if isinstance(env, VectorEnv) else ConstrainedEnv
+    return wrapper(cast(gym.Env, env), constraint, on_infeasible)  # pyright: ignore[reportArgumentType]
+
+
+def _check_spaces(action_space: gym.Space, observation_space: gym.Space, constraint: Constraint) -> None:
+    if not isinstance(action_space, gym.spaces.Box) or len(action_space.shape) != 1:
+        raise ValueError(
+            f"constrain: the action space must be a one-dimensional Box, got {action_space}; "
+            "flatten it with a Gymnasium wrapper first."
+        )
+    try:
+        feasible_set = jax.eval_shape(constraint, observation_space.sample())
+    except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as cause:
+        raise ValueError(
+            "constrain: the constraint must be a pure JAX function of the observation, without Python branches on it "
+            "or NumPy calls; use jax.numpy."
+        ) from cause
+    if not isinstance(feasible_set, ActionSet):
+        raise ValueError(f"constrain: the constraint must return an ActionSet, got {type(feasible_set).__name__}.")
+    if feasible_set.dim != action_space.shape[0]:
+        raise ValueError(
+            f"constrain: the constraint's sets have dim {feasible_set.dim}, but the action space "
+            f"has {action_space.shape[0]} entries."
+        )
+
+
+def _check_reset(obs: Observation) -> None:
+    if obs is None:
+        raise gym.error.ResetNeeded("constrain: call reset before step, the feasible set depends on the observation.")
+
+
+def _check_shape(action: NDArray[np.floating], space: gym.Space) -> NDArray[np.floating]:
+    array = np.asarray(action)
+    if array.shape != space.shape:
+        raise InfeasibleActionError(
+            f"The action must have shape {space.shape}, got {array.shape}; nothing was stepped."
+        )
+    return array
+
+
+def _short(obs: Observation) -> str:
+    return np.array2string(np.asarray(obs), precision=4, threshold=16) if isinstance(obs, np.ndarray) else repr(obs)
