@@ -1,7 +1,42 @@
-"""Action-constrained reinforcement learning: every executed action lies in the feasible set of its state."""
+"""Action-constrained reinforcement learning: every executed action lies in the feasible set of its state.
 
-from feasible import sets as sets
-from feasible.constraints import Constraint as Constraint
-from feasible.constraints import constrain as constrain
+Importing the package registers its environments with Gymnasium and loads little else: JAX, simulators and
+drawing come with the first name that needs them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from feasible import envs as envs
 from feasible.errors import EmptySetError as EmptySetError
 from feasible.errors import InfeasibleActionError as InfeasibleActionError
+
+if TYPE_CHECKING:
+    from feasible import constraints as constraints
+    from feasible import sets as sets
+    from feasible import tasks as tasks
+    from feasible.constraints import Constraint as Constraint
+    from feasible.constraints import constrain as constrain
+    from feasible.tasks import make as make
+    from feasible.tasks import make_vec as make_vec
+
+_MODULES = ("constraints", "sets", "tasks")
+_HOMES = {
+    "Constraint": "feasible.constraints",
+    "constrain": "feasible.constraints",
+    "make": "feasible.tasks",
+    "make_vec": "feasible.tasks",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return import_module(f"feasible.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'feasible' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *_HOMES})

@@ -6,7 +6,7 @@ from jax.lax import stop_gradient
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
-from feasible.sets.arguments import Numbers, floats, known, require, scalar, vectors
+from feasible.sets.arguments import Numbers, floats, require, scalar, vectors
 from feasible.sets.base import ActionSet, compiled, drawn, entries
 from feasible.sets.box import box_exit
 from feasible.sets.sampling import gaussian, hit_and_run
@@ -22,7 +22,7 @@ class EllipsoidBox(ActionSet):
     The ellipsoid alone has a projection by its secular equation (`nearest_in_ellipsoid`); box and ellipsoid together
     are solved by Newton on their splitting (`feasible.solve.splitting`), then scaled towards the origin where rounding
     has left the ellipsoid: error about 1e-9 of scale in float64, 1e-5 in float32. Linear maximisation likewise. Cost:
-    one eigendecomposition and, as a rule, 5 to 20 rounds of O(n^3). Q = 0 leaves the box; level 0 leaves the null
+    one eigendecomposition at construction and, as a rule, 5 to 20 rounds of O(n^3). Q = 0 leaves the box; level 0 leaves the null
     space of Q in the box. Samples: hit-and-run. The diameter is an upper bound from the bounding box and Q's smallest
     eigenvalue.
     """
@@ -30,6 +30,8 @@ class EllipsoidBox(ActionSet):
     Q: Float[Array, "n n"]
     level: Float[Array, ""]
     bound: Float[Array, " n"]
+    eigenvalues: Float[Array, " n"]
+    eigenvectors: Float[Array, "n n"]
 
     def __init__(self, Q: Numbers, level: Numbers, bound: Numbers):
         matrix, level, bound = floats("EllipsoidBox", Q=Q, level=level, bound=bound)
@@ -40,9 +42,11 @@ class EllipsoidBox(ActionSet):
         self.bound, _ = vectors("EllipsoidBox", bound=bound, rows_of_Q=matrix[0])
         require("EllipsoidBox", self.level >= 0, "level must not be negative", EmptySetError)
         require("EllipsoidBox", self.bound >= 0, "bound must not be negative in any entry", EmptySetError)
-        if known(self.Q):
-            eigenvalues = jnp.linalg.eigvalsh(self.Q)
-            require("EllipsoidBox", eigenvalues[0] >= -1e-5 * eigenvalues[-1], "Q must be positive semi-definite")
+        eigenvalues, self.eigenvectors = _eigh(stop_gradient(self.Q))
+        largest = jnp.max(jnp.abs(eigenvalues))
+        require("EllipsoidBox", eigenvalues >= -1e-5 * largest, "Q must be positive semi-definite")
+        rounding = self.Q.shape[0] * jnp.finfo(self.Q.dtype).eps * largest
+        self.eigenvalues = jnp.where(eigenvalues > rounding, eigenvalues, 0.0)
 
     @property
     def dim(self) -> int:
@@ -91,7 +95,7 @@ class EllipsoidBox(ActionSet):
         return jnp.zeros_like(self.bound)
 
     def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
-        return gaussian(key, self._half_widths(*_spectrum(self.Q)))
+        return gaussian(key, self._half_widths())
 
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
@@ -99,10 +103,9 @@ class EllipsoidBox(ActionSet):
 
     @compiled
     def diameter(self) -> Float[Array, ""]:
-        eigenvalues, vectors = _spectrum(self.Q)
-        smallest = eigenvalues[0]
+        smallest = self.eigenvalues[0]
         axis = jnp.sqrt(self.level / jnp.where(smallest > 0, smallest, 1.0))
-        boxed = jnp.linalg.norm(self._half_widths(eigenvalues, vectors))
+        boxed = jnp.linalg.norm(self._half_widths())
         return 2.0 * jnp.where(smallest > 0, jnp.minimum(axis, boxed), boxed)
 
     def execute(self, z: Numbers) -> Float[Array, " n"]:
@@ -110,21 +113,22 @@ class EllipsoidBox(ActionSet):
 
     @property
     def pieces(self) -> tuple[Projection, ...]:
-        return self.in_box, self.in_ellipsoid(_spectrum(self.Q))
+        return self._in_box, self._in_ellipsoid
 
-    def in_box(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+    def _in_box(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
         return clamp(x, -self.bound, self.bound)
 
-    def in_ellipsoid(self, spectrum: tuple[Float[Array, " n"], Float[Array, "n n"]]) -> Projection:
-        return lambda x: nearest_in_ellipsoid(x, self.Q, self.level, *spectrum)
+    def _in_ellipsoid(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        return nearest_in_ellipsoid(x, self.Q, self.level, self.eigenvalues, self.eigenvectors)
 
     def _minimise(self, target: Float[Array, " n"], *, curvature: float) -> Float[Array, " n"]:
-        size = jnp.maximum(jnp.max(self._half_widths(*_spectrum(self.Q))), jnp.finfo(self.dtype).tiny)
+        size = jnp.maximum(jnp.max(self._half_widths()), jnp.finfo(self.dtype).tiny)
         a = minimise_over_intersection(self.pieces, target, stop_gradient(size), curvature=curvature)
         return a + stop_gradient(self._scaled_in(a) - a)
 
-    def _half_widths(self, eigenvalues: Float[Array, " n"], vectors: Float[Array, "n n"]) -> Float[Array, " n"]:
+    def _half_widths(self) -> Float[Array, " n"]:
         """Largest |a_i|, at most: the smaller of the bound and the ellipsoid's own sqrt(level (Q^-1)_ii)."""
+        eigenvalues, vectors = self.eigenvalues, self.eigenvectors
         flat = eigenvalues <= 0
         inverse = vectors**2 @ jnp.where(flat, 0.0, 1.0 / jnp.where(flat, 1.0, eigenvalues))
         open_ended = jnp.any(flat[None, :] & (jnp.abs(vectors) > jnp.finfo(self.dtype).eps), axis=1)
@@ -137,11 +141,7 @@ class EllipsoidBox(ActionSet):
         return a * jnp.where(over, share * (1.0 - 2.0 * jnp.finfo(self.dtype).eps), 1.0)
 
 
-def _spectrum(Q: Float[Array, "n n"]) -> tuple[Float[Array, " n"], Float[Array, "n n"]]:
-    """Eigenvalues, those within rounding of zero set to zero, and eigenvectors; both held fixed in derivatives."""
-    eigenvalues, vectors = jnp.linalg.eigh(stop_gradient(Q))
-    rounding = Q.shape[0] * jnp.finfo(Q.dtype).eps * jnp.max(jnp.abs(eigenvalues))
-    return jnp.where(eigenvalues > rounding, eigenvalues, 0.0), vectors
+_eigh = jax.jit(jnp.linalg.eigh, inline=True)
 
 
 def nearest_in_ellipsoid(

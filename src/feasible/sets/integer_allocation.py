@@ -80,7 +80,7 @@ class IntegerAllocation(ActionSet):
     def execute(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         low, high = self.hull.low, self.hull.high
         base = jnp.clip(jnp.round(self.hull.project(z)) - 1.0, low, high)
-        units = base[:, None] + jnp.arange(3, dtype=self.dtype)
+        units = base[:, None] + jnp.arange(3, dtype=self.dtype)[None, :]
         key, rest = exact_difference(units, z[:, None])
         key = jnp.where(units < high[:, None], key, jnp.inf)
         index = jnp.arange(3 * self.dim)

@@ -25,6 +25,7 @@ from feasible.solve.splitting import Projection, minimise_over_intersection
 
 # How far inside its parts the centre of an intersection is looked for, as shares of the parts' own extents.
 DEPTHS = (0.5, 0.2, 0.05, 0.01, 0.0)
+WELL_INSIDE = 0.05
 
 
 def intersect(left: ActionSet, right: ActionSet) -> ActionSet:
@@ -116,15 +117,12 @@ class Intersection(ActionSet):
     """
 
     parts: tuple[ActionSet, ...]
-    middle: Float[Array, " n"] | None
+    middle: Float[Array, " n"]
 
     def __init__(self, parts: Sequence[ActionSet]):
         self.parts = _of_one_dtype(parts)
-        self.middle = None
-        if known(*jax.tree.leaves(self.parts)):
-            middle = self.centre()
-            require("Intersection", self.contains(middle), "the sets have no common point", EmptySetError)
-            self.middle = middle
+        self.middle = _common_centre(jax.tree.map(stop_gradient, self.parts))
+        require("Intersection", self.contains(self.middle), "the sets have no common point", EmptySetError)
 
     @property
     def dim(self) -> int:
@@ -146,43 +144,22 @@ class Intersection(ActionSet):
 
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
-        middle = stop_gradient(self.centre())
+        middle = self.middle
         a = middle + self._minimise(z - middle, middle, curvature=1.0)
         a = a + stop_gradient(self._pulled_in(a, middle) - a)
         return jnp.where(self._inside(stop_gradient(z)), z, a)
 
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
-        middle = self.centre()
-        best = self._pulled_in(middle + self._minimise(g, middle, curvature=0.0), middle)
-        return jnp.where(jnp.any(g != 0), best, middle)
+        best = self._pulled_in(self.middle + self._minimise(g, self.middle, curvature=0.0), self.middle)
+        return jnp.where(jnp.any(g != 0), best, self.middle)
 
     @compiled
     def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
         return jnp.min(jnp.stack([part.exit_distance(origin, direction) for part in self.parts]))
 
-    @compiled
     def centre(self) -> Float[Array, " n"]:
-        if self.middle is not None:
-            return self.middle
-        centres = jnp.stack([part.centre() for part in self.parts])
-        mean = jnp.mean(centres, axis=0)
-        easy = self._inside_shrunk(mean, centres, jnp.asarray(DEPTHS[2], self.dtype))
-
-        def at(depth: Float[Array, ""]) -> Float[Array, " n"]:
-            keep = 1.0 - depth
-            shrunk = [
-                lambda y, near=near, c=c: c + keep * (near(c + (y + mean - c) / keep) - c) - mean
-                for part, c in zip(self.parts, centres, strict=True)
-                for near in part.pieces
-            ]
-            return mean + minimise_over_intersection(shrunk, jnp.zeros_like(mean), self._size(), curvature=1.0)
-
-        depths = jnp.asarray(DEPTHS, self.dtype)
-        # Where the mean will do, it is asked for at 0.05 only, whose answer it is: then nothing is iterated.
-        points = jax.vmap(at)(jnp.where(easy, DEPTHS[2], depths))
-        found = jax.vmap(lambda x, depth: self._inside_shrunk(x, centres, depth))(points, depths)
-        return jnp.where(easy, mean, points[jnp.argmax(found.at[-1].set(True))])
+        return self.middle
 
     def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
         # All linear parts are one, and only a linear part has an equality whose plane must not be left.
@@ -202,28 +179,15 @@ class Intersection(ActionSet):
 
     @property
     def pieces(self) -> tuple[Projection, ...]:
-        # Symmetric parts share one bound, so an ellipsoid beside another of them needs no box of its own.
-        boxed = any(isinstance(part, WeightedL1Box | PositivePowerBox) for part in self.parts)
-        return tuple(
-            near
-            for part in self.parts
-            for near in (part.pieces[1:] if boxed and isinstance(part, EllipsoidBox) else part.pieces)
-        )
-
-    def _size(self) -> Float[Array, ""]:
-        return jnp.maximum(stop_gradient(0.5 * self.diameter()), jnp.finfo(self.dtype).tiny)
+        return _pieces(self.parts)
 
     def _minimise(self, target: Array, middle: Array, *, curvature: float) -> Float[Array, " n"]:
         """In coordinates around the centre, so that rounding follows the set's extent, not its place."""
         around = [lambda x, near=near: near(x + middle) - middle for near in self.pieces]
-        return minimise_over_intersection(around, target, self._size(), curvature=curvature)
+        return minimise_over_intersection(around, target, _size(self.parts), curvature=curvature)
 
     def _inside(self, a: Float[Array, " n"]) -> Bool[Array, ""]:
         return self.violation(a) <= 4 * jnp.finfo(self.dtype).eps * self.scale
-
-    def _inside_shrunk(self, a: Array, centres: Array, depth: Float[Array, ""]) -> Bool[Array, ""]:
-        tests = [part.contains(c + (a - c) / (1.0 - depth)) for part, c in zip(self.parts, centres, strict=True)]
-        return jnp.all(jnp.stack(tests))
 
     def _pulled_in(self, a: Float[Array, " n"], middle: Float[Array, " n"]) -> Float[Array, " n"]:
         shares = [
@@ -235,6 +199,51 @@ class Intersection(ActionSet):
             for part in self.parts
         ]
         return middle + jnp.min(jnp.stack(shares)) * (a - middle)
+
+
+def _pieces(parts: Sequence[ActionSet]) -> tuple[Projection, ...]:
+    # Symmetric parts share one bound, so an ellipsoid beside another of them needs no box of its own.
+    boxed = any(isinstance(part, WeightedL1Box | PositivePowerBox) for part in parts)
+    return tuple(
+        near
+        for part in parts
+        for near in (part.pieces[1:] if boxed and isinstance(part, EllipsoidBox) else part.pieces)
+    )
+
+
+def _size(parts: Sequence[ActionSet]) -> Float[Array, ""]:
+    """Half the extent of the smallest part: the unit of the splitting."""
+    extent = jnp.min(jnp.stack([part.diameter() for part in parts]))
+    return jnp.maximum(stop_gradient(0.5 * extent), jnp.finfo(extent.dtype).tiny)
+
+
+@functools.partial(jax.jit, inline=True)
+def _common_centre(parts: tuple[ActionSet, ...]) -> Float[Array, " n"]:
+    centres = [part.centre() for part in parts]
+    mean = functools.reduce(jnp.add, centres) / len(parts)
+    dtype = mean.dtype
+
+    def inside(x: Float[Array, " n"], depth: Float[Array, ""]) -> Bool[Array, ""]:
+        """Whether x is in every part shrunk about its centre by the depth."""
+        pairs = zip(parts, centres, strict=True)
+        return jnp.all(jnp.stack([part.contains(c + (x - c) / (1.0 - depth)) for part, c in pairs]))
+
+    def nearest(depth: Float[Array, ""]) -> Float[Array, " n"]:
+        keep = 1.0 - depth
+        shrunk = [
+            lambda y, near=near, c=c: c + keep * (near(c + (y + mean - c) / keep) - c) - mean
+            for part, c in zip(parts, centres, strict=True)
+            for near in part.pieces
+        ]
+        return mean + minimise_over_intersection(
+            shrunk, jnp.zeros_like(mean), _size(parts), curvature=1.0, needed=~easy
+        )
+
+    depths = jnp.asarray(DEPTHS, dtype)
+    easy = inside(mean, jnp.asarray(WELL_INSIDE, dtype))
+    points = jax.vmap(nearest)(depths)
+    found = jax.vmap(inside)(points, depths)
+    return jnp.where(easy, mean, points[jnp.argmax(found.at[-1].set(True))])
 
 
 def _of_one_dtype(parts: Sequence[ActionSet]) -> tuple[ActionSet, ...]:

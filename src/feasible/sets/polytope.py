@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from jax.lax import stop_gradient
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
@@ -24,8 +25,8 @@ class Polytope(ActionSet):
     centre. The centre is a Chebyshev centre (of a largest ball inside, within the plane of the equalities); of a
     polytope without interior, some point.
 
-    A polytope whose values are known (one built outside `jit`) keeps its centre, and in up to 10 dimensions its
-    vertices too if they are no more than 512: linear maximisation is then one matrix product and the diameter exact;
+    A polytope whose values are known (one built outside `jit`) keeps its vertices, in up to 10 dimensions and if they
+    are no more than 512: linear maximisation is then one matrix product and the diameter exact;
     otherwise the diameter is that of the box. Samples: hit-and-run in the plane of the equalities.
     """
 
@@ -35,7 +36,7 @@ class Polytope(ActionSet):
     high: Float[Array, " n"]
     A_eq: Float[Array, "p n"]
     b_eq: Float[Array, " p"]
-    middle: Float[Array, " n"] | None
+    middle: Float[Array, " n"]
     vertices: Float[Array, "v n"] | None
 
     def __init__(
@@ -64,12 +65,11 @@ class Polytope(ActionSet):
                 raise ValueError(f"Polytope: A_eq must have {n} columns like A, but has shape {self.A_eq.shape}.")
         else:
             self.A_eq, self.b_eq = jnp.zeros((0, n), self.A.dtype), jnp.zeros(0, self.A.dtype)
-        self.middle = self.vertices = None
-        if known(self.A, self.b, self.low, self.high, self.A_eq, self.b_eq):
-            middle, radius = self._chebyshev()
-            require("Polytope", radius >= -self.tolerance, "A, b and the bounds leave no point", EmptySetError)
-            self.middle = middle
-            self.vertices = enumerate_vertices(*self._system(), self.A_eq.shape[0], middle, radius)
+        guess = self.low + 0.5 * (self.high - self.low)
+        system, p = self._system(), self.A_eq.shape[0]
+        self.middle, radius = _chebyshev_centre(*map(stop_gradient, system), p, stop_gradient(guess))
+        require("Polytope", radius >= -self.tolerance, "A, b and the bounds leave no point", EmptySetError)
+        self.vertices = enumerate_vertices(*system, p, self.middle, radius) if known(radius) else None
 
     @property
     def dim(self) -> int:
@@ -101,7 +101,7 @@ class Polytope(ActionSet):
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         a = nearest_in_polytope(z, *self._system(), self.A_eq.shape[0])
-        return a + jax.lax.stop_gradient(self._pulled_in(a) - a)
+        return a + stop_gradient(self._pulled_in(a) - a)
 
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -122,9 +122,8 @@ class Polytope(ActionSet):
         leaves = jnp.any(jnp.abs(speed[:p]) > 64 * eps * self.dim * jnp.max(jnp.abs(direction)))
         return jnp.where(leaves, 0.0, time)
 
-    @compiled
     def centre(self) -> Float[Array, " n"]:
-        return self._chebyshev()[0] if self.middle is None else self.middle
+        return self.middle
 
     def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
         width = self.high - self.low
@@ -158,21 +157,19 @@ class Polytope(ActionSet):
             jnp.concatenate([limits / norms, self.high, -self.low]),
         )
 
-    @compiled
-    def _chebyshev(self) -> tuple[Float[Array, " n"], Float[Array, ""]]:
-        guess = self.low + 0.5 * (self.high - self.low)
-        return chebyshev_centre(*self._system(), self.A_eq.shape[0], guess)
-
     def _pulled_in(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
         """The point on the ray from the centre to a where the last row violated beyond rounding is met."""
         rows, limits = self._system()
-        middle = self.centre()
+        middle = self.middle
         over = rows @ a - limits
         room = jnp.maximum(limits - rows @ middle, 0.0)
         rounding = 16 * jnp.finfo(self.dtype).eps * self.scale
         outside = (over > rounding) & (jnp.arange(rows.shape[0]) >= self.A_eq.shape[0])
         share = jnp.min(jnp.where(outside, room / jnp.where(outside, room + over, 1.0), 1.0))
         return middle + share * (a - middle)
+
+
+_chebyshev_centre = jax.jit(chebyshev_centre, static_argnums=2, inline=True)
 
 
 def _rows(owner: str, name: str, matrix: Array, limit_name: str, limits: Array) -> tuple[Array, Array]:

@@ -36,6 +36,7 @@ def minimise_over_intersection(
     size: Float[Array, ""],
     *,
     curvature: float,
+    needed: Bool[Array, ""] | bool = True,
 ) -> Float[Array, " n"]:
     """argmin curvature/2 ||x||^2 - target . x over the intersection of the parts, whose points are about `size` long.
 
@@ -43,7 +44,7 @@ def minimise_over_intersection(
     the first part exactly, in the others to the residual: a few roundings of size, as a rule after 5 to 20 rounds, 300
     at most. A round is one Jacobian of k n columns and dense solves of that order, for k + 1 parts. Derivatives in the
     target and in all that the parts close over: one Newton step with a frozen Jacobian at the fixed point, which is
-    the implicit function theorem.
+    the implicit function theorem. Where the answer is not `needed`, no round is spent on it.
     """
     first, *rest = parts
     k, n = len(rest), target.shape[0]
@@ -94,7 +95,7 @@ def minimise_over_intersection(
         copies=jnp.zeros(k * n, target.dtype),
         penalty=jnp.asarray(PENALTIES[0], target.dtype),
         jacobian=eye,
-        finished=jnp.asarray(False),
+        finished=~jnp.asarray(needed),
         rounds=jnp.asarray(0),
     )
     ended = stop_gradient(jax.lax.while_loop(unfinished, advance, begun))

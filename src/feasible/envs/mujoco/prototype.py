@@ -1,0 +1,38 @@
+"""One of Gymnasium's own MuJoCo environments, bare, from which models, weights and resets are taken."""
+
+import difflib
+import inspect
+from typing import NamedTuple
+
+import gymnasium as gym
+from gymnasium.envs.mujoco import MujocoEnv
+from gymnasium.envs.registration import load_env_creator
+
+SUPPORTED = ("HalfCheetah-v4", "HalfCheetah-v5", "Reacher-v4", "Reacher-v5")
+
+
+class Prototype(NamedTuple):
+    """The bare environment and the length of its episodes in steps."""
+
+    env: MujocoEnv
+    episode_length: int
+
+
+def build_prototype(env_id: str, max_episode_steps: int | None, **settings: object) -> Prototype:
+    """The environment that `gym.make(env_id, **settings)` would wrap (older versions without the warning)."""
+    if env_id not in SUPPORTED:
+        near = difflib.get_close_matches(str(env_id), SUPPORTED, n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        raise ValueError(f"env_id must be one of {', '.join(SUPPORTED)}, not {env_id!r}{hint}.")
+    spec = gym.spec(env_id)
+    assert spec.entry_point is not None
+    creator = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
+    known = (*inspect.signature(creator).parameters, *inspect.signature(MujocoEnv).parameters)
+    if unknown := sorted(set(settings) - set(known)):
+        raise ValueError(f"{env_id} has no setting {unknown[0]!r}.")
+    env = creator(**{**spec.kwargs, **settings})
+    length = spec.max_episode_steps if max_episode_steps is None else max_episode_steps
+    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
+        raise ValueError(f"max_episode_steps must be an integer of at least 1, not {length!r}.")
+    assert isinstance(env, MujocoEnv)
+    return Prototype(env, length)

@@ -1,0 +1,108 @@
+"""One of Gymnasium's MuJoCo environments, with complete save and restore and with pictures off-screen."""
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.envs.mujoco import MujocoEnv
+from jaxtyping import UInt8
+
+from feasible.envs.generators import pack_generator, unpack_generator
+from feasible.envs.mujoco.saving import (
+    check_simulation,
+    restore_simulation,
+    save_simulation,
+    simulation_size,
+)
+
+State = dict[str, np.ndarray]
+NO_PICTURES = (
+    "render needs OpenGL off-screen: install EGL (Debian: libegl1 libgl1-mesa-dri, with MUJOCO_GL=egl)"
+    " or OSMesa (libosmesa6, with MUJOCO_GL=osmesa)."
+)
+
+
+class RestorableMujoco(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):
+    """A MuJoCo environment as `gym.make` gives it, plus `get_state` and `set_state`.
+
+    A restored environment continues bit for bit, elapsed steps and generator included. `render` draws
+    off-screen with EGL where there is no display and MUJOCO_GL does not say otherwise.
+    """
+
+    def __init__(self, env: gym.Env[np.ndarray, np.ndarray]) -> None:
+        super().__init__(env)
+        if not isinstance(env.unwrapped, MujocoEnv):
+            raise ValueError(f"env must be one of Gymnasium's MuJoCo environments, not {env}.")
+        self._mujoco = env.unwrapped
+        self._clock = _time_limit(env)
+
+    def get_state(self) -> State:
+        """Everything the future depends on, as plain arrays."""
+        # Gymnasium's counter is None before the first reset.
+        elapsed = self._clock._elapsed_steps
+        if elapsed is None:
+            raise RuntimeError("reset must be called before get_state.")
+        return {
+            "simulation": save_simulation(self._mujoco.model, self._mujoco.data),
+            "elapsed": np.array(elapsed),
+            "generator": pack_generator(self._mujoco.np_random),
+        }
+
+    def set_state(self, state: State) -> None:
+        """Continue bit for bit as the environment whose state this is would have."""
+        check_simulation("simulation", state["simulation"], (simulation_size(self._mujoco.model),))
+        check_simulation("generator", state["generator"], (6,))
+        # A reset readies Gymnasium's wrappers for steps; all that it did to the simulation is overwritten.
+        self.env.reset()
+        restore_simulation(self._mujoco.model, self._mujoco.data, state["simulation"])
+        self._mujoco.np_random = unpack_generator(state["generator"])
+        self._clock._elapsed_steps = int(state["elapsed"])
+
+    def render(self) -> UInt8[np.ndarray, "height width 3"] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        if self.render_mode is None:
+            return None
+        with _offscreen(), warnings.catch_warnings():
+            # GLFW warns before it fails; the failure is what gets reported.
+            warnings.simplefilter("ignore")
+            try:
+                frame = self.env.render()
+            except Exception as failure:
+                raise RuntimeError(NO_PICTURES) from failure
+        return np.asarray(frame)
+
+
+def make_mujoco(
+    env_id: str, *, render_mode: str | None = None, max_episode_steps: int | None = None, **settings: object
+) -> RestorableMujoco:
+    """`gym.make`, restorable; Gymnasium's advice against version 4 is left out, since here it is chosen."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*is out of date", category=DeprecationWarning)
+        settings["render_mode"] = render_mode
+        env = gym.make(env_id, max_episode_steps, disable_env_checker=None, **settings)
+    return RestorableMujoco(env)
+
+
+def _time_limit(env: gym.Env[np.ndarray, np.ndarray]) -> gym.wrappers.TimeLimit[np.ndarray, np.ndarray]:
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, gym.wrappers.TimeLimit):
+            return env
+        env = env.env
+    raise ValueError("env must have Gymnasium's TimeLimit, as gym.make gives it.")
+
+
+@contextmanager
+def _offscreen() -> Iterator[None]:
+    """Let MuJoCo draw with EGL while the block runs, where nothing is chosen and no window could open."""
+    headless = sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    if not headless or "MUJOCO_GL" in os.environ:
+        yield
+        return
+    os.environ["MUJOCO_GL"] = "egl"
+    try:
+        yield
+    finally:
+        del os.environ["MUJOCO_GL"]

@@ -1,0 +1,184 @@
+"""Many copies of one of Gymnasium's MuJoCo environments, stepped in threads, each equal to the single one.
+
+Every copy has an MjData of its own; all share one MjModel. A step hands each copy's controls to
+`mj_step(model, data, nstep)`, which releases the interpreter's lock, in threads that stay; observations and
+rewards are computed for all copies at once. A reset is Gymnasium's own `reset_model`, run on the copy's
+simulation with the copy's generator. Cost of a step: the simulation, and a few microseconds a copy around it.
+
+Copy i seeded s + i equals `gym.make(env_id)` seeded s + i to the last bit, over all episodes. Gymnasium ends
+a step with `mj_rnePostConstraint`, which is left out: it fills in contact forces that nothing here reads.
+"""
+
+# MuJoCo's compiled module declares its names to no type checker.
+# pyright: reportAttributeAccessIssue=false
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import mujoco
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from jaxtyping import Bool, Float, Float64
+
+from feasible.envs.generators import pack_generator, seeded_generators, unpack_generator
+from feasible.envs.mujoco.families import Frame, Infos, family_of
+from feasible.envs.mujoco.prototype import build_prototype
+from feasible.envs.mujoco.saving import (
+    check_simulation,
+    restore_simulation,
+    save_simulation,
+    simulation_size,
+)
+
+Observations = Float64[np.ndarray, "copies observation"]
+VectorInfos = dict[str, "np.ndarray | VectorInfos"]
+State = dict[str, np.ndarray]
+
+
+class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
+    """`num_envs` copies of HalfCheetah or Reacher (versions 4 and 5) on `threads` threads.
+
+    `settings` go to Gymnasium's environment. These environments end by their time limit alone, so all copies
+    share one clock; when it runs out all are truncated and start again in the same step (`final_obs`,
+    `final_info`).
+    """
+
+    metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012 -- declared so by Gymnasium
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        env_id: str = "HalfCheetah-v5",
+        *,
+        threads: int = 1,
+        max_episode_steps: int | None = None,
+        **settings: object,
+    ) -> None:
+        for name, value in (("num_envs", num_envs), ("threads", threads)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, not {value!r}.")
+        self.num_envs = num_envs
+        self._prototype, self.episode_length = build_prototype(env_id, max_episode_steps, **settings)
+        self._family = family_of(env_id, self._prototype)
+        self.model: mujoco.MjModel = self._prototype.model
+        self.data = tuple(mujoco.MjData(self.model) for _ in range(num_envs))
+        # Views into the simulations' memory: gathering and writing them costs no attribute look-up.
+        self._controls = [data.ctrl for data in self.data]
+        self._positions = [data.qpos for data in self.data]
+        self._velocities = [data.qvel for data in self.data]
+        self._bodies = [data.xpos[body] for data in self.data for body in self._family.bodies]
+        self._shares = [range(num_envs)[i::threads] for i in range(min(threads, num_envs))]
+        self._pool = ThreadPoolExecutor(threads) if len(self._shares) > 1 else None
+        self.single_observation_space = self._prototype.observation_space
+        self.single_action_space = self._prototype.action_space
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._generators: list[np.random.Generator] | None = None
+        self._frame: Frame | None = None
+        self._elapsed = 0
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: Mapping[str, object] | None = None,
+    ) -> tuple[Observations, VectorInfos]:
+        if options:
+            raise ValueError(f"options must be empty, since no option is known, not {sorted(options)}.")
+        self._generators = seeded_generators(self._generators, seed, self.num_envs)
+        return self._start(self._generators)
+
+    def step(
+        self, actions: Float[np.ndarray, "copies actuators"]
+    ) -> tuple[
+        Observations,
+        Float64[np.ndarray, " copies"],
+        Bool[np.ndarray, " copies"],
+        Bool[np.ndarray, " copies"],
+        VectorInfos,
+    ]:
+        if self._frame is None or self._generators is None:
+            raise RuntimeError("reset must be called before step.")
+        actions = np.asarray(actions)
+        if actions.shape != (self.num_envs, self.model.nu):
+            raise ValueError(f"actions must have shape {(self.num_envs, self.model.nu)}, not {actions.shape}.")
+        controls, frames = self._controls, self._prototype.frame_skip
+
+        def simulate(copies: range) -> None:
+            for copy in copies:
+                controls[copy][:] = actions[copy]
+                mujoco.mj_step(self.model, self.data[copy], frames)
+
+        self._share_out(simulate)
+        before, after = self._frame, self._gather()
+        rewards, infos = self._family.reward(before, actions, after)
+        observations = self._family.observe(after)
+        self._frame = after
+        self._elapsed += 1
+        terminated = np.zeros(self.num_envs, dtype=bool)
+        over = self._elapsed == self.episode_length
+        truncated = np.full(self.num_envs, over)
+        if not over:
+            return observations, rewards, terminated, truncated, self._masked(infos)
+        everyone = np.ones(self.num_envs, dtype=bool)
+        final: VectorInfos = {"final_obs": observations, "_final_obs": everyone}
+        final |= {"final_info": self._masked(infos), "_final_info": everyone}
+        started, reset_infos = self._start(self._generators)
+        return started, rewards, terminated, truncated, {**final, **reset_infos}
+
+    def get_state(self) -> State:
+        """Everything the future depends on, as plain arrays."""
+        if self._generators is None:
+            raise RuntimeError("reset must be called before get_state.")
+        return {
+            "simulation": np.stack([save_simulation(self.model, data) for data in self.data]),
+            "elapsed": np.array(self._elapsed),
+            "generator": np.stack([pack_generator(generator) for generator in self._generators]),
+        }
+
+    def set_state(self, state: State) -> None:
+        """Continue bit for bit as the environment whose state this is would have."""
+        check_simulation("simulation", state["simulation"], (self.num_envs, simulation_size(self.model)))
+        check_simulation("generator", state["generator"], (self.num_envs, 6))
+        for data, saved in zip(self.data, state["simulation"], strict=True):
+            restore_simulation(self.model, data, saved)
+        self._generators = [unpack_generator(packed) for packed in state["generator"]]
+        self._elapsed = int(state["elapsed"])
+        self._frame = self._gather()
+
+    def close_extras(self, **kwargs: object) -> None:
+        """Let the threads and the prototype go."""
+        if self._pool is not None:
+            self._pool.shutdown()
+        self._prototype.close()
+
+    def _start(self, generators: list[np.random.Generator]) -> tuple[Observations, VectorInfos]:
+        prototype = self._prototype
+        for data, generator in zip(self.data, generators, strict=True):
+            # Gymnasium's own reset, working on this copy's simulation and generator.
+            prototype.data, prototype.np_random = data, generator
+            mujoco.mj_resetData(self.model, data)
+            prototype.reset_model()
+        self._elapsed = 0
+        self._frame = self._gather()
+        return self._family.observe(self._frame), self._masked(self._family.reset_info(self._frame))
+
+    def _share_out(self, work: Callable[[range], None]) -> None:
+        if self._pool is None:
+            work(self._shares[0])
+        else:
+            for _ in self._pool.map(work, self._shares):
+                pass
+
+    def _gather(self) -> Frame:
+        copies = self.num_envs
+        qpos = np.concatenate(self._positions).reshape(copies, -1)
+        qvel = np.concatenate(self._velocities).reshape(copies, -1)
+        # Environments that look at no body have none to gather.
+        xpos = np.concatenate(self._bodies) if self._bodies else np.empty(0)
+        return Frame(qpos, qvel, xpos.reshape(copies, len(self._family.bodies), 3))
+
+    def _masked(self, infos: Infos) -> VectorInfos:
+        everyone = np.ones(self.num_envs, dtype=bool)
+        return {key: value for name in infos for key, value in ((name, infos[name]), (f"_{name}", everyone))}

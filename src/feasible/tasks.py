@@ -1,0 +1,241 @@
+"""The paper's tasks by name: environment, constraint in words, and the settings of its experiments as plain data.
+
+Settings are those of the paper's text and of its Tables 3 and 4; where these are silent, those of the authors'
+code. Where the two differ, the text counts.
+"""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, cast
+
+import gymnasium
+
+if TYPE_CHECKING:
+    from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, OnInfeasible
+
+
+def _neural(other: int, *, optlayer: int, nfwpo: int) -> dict[str, int]:
+    return {"nfwpo": nfwpo, "ddpg-projection": other, "ddpg-shaping": other, "ddpg-optlayer": optlayer}
+
+
+def _tabular(value: int) -> dict[str, int]:
+    return {"fwpo": value, "tabular-projection": value, "tabular-shaping": value}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the methods of one task are trained and evaluated: a column of Table 3, or Table 4 for BSS-3.
+
+    What differs by method is a map from the method's name.
+    """
+
+    training_steps: int
+    warmup_steps: int
+    """Steps of purely exploratory actions before the first update."""
+    evaluation_interval: int
+    replay_size: int
+    frank_wolfe_step: float
+    """alpha of Algorithm 2, which Table 3 calls a learning rate."""
+    shaping_weight: float
+    """Weight of the distance between proposed and projected action in the shaped reward."""
+    noise: float | None
+    """Standard deviation of the Gaussian exploration noise; None: epsilon-greedy."""
+    epsilon: float | None = None
+    discount: float = 0.99
+    actor_learning_rate: float = 1e-4
+    critic_learning_rate: float = 1e-3
+    target_ratio: float = 1e-3
+    """tau: share of the online network in a target network at each update."""
+    target_table_interval: int | None = None
+    """Updates between copies of a tabular policy; None: the policy is a network and follows `target_ratio`."""
+    batch_size: Mapping[str, int] = field(default_factory=lambda: _neural(64, optlayer=16, nfwpo=16))
+    actor_interval: Mapping[str, int] = field(default_factory=lambda: _neural(1, optlayer=50, nfwpo=1))
+    """Steps between updates of the actor."""
+    critic_interval: int = 1
+    """Steps between updates of the critic."""
+    hidden_layers: tuple[int, ...] = (400, 300)
+    """Of the critic, and of the actor where it is a network."""
+    actor_output: Literal["tanh", "relu", "table"] = "relu"
+    evaluation_episodes: int = 10
+    scored_evaluations: int = 10
+    """A run's score is the mean return over so many last evaluations."""
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+
+
+@dataclass(frozen=True)
+class Task:
+    """An environment with its constraint, under the name by which people and runs know it."""
+
+    name: str
+    title: str
+    env_id: str
+    options: Mapping[str, int]
+    constraint: str
+    observation_size: int
+    action_size: int
+    episode_length: int
+    paper: Settings
+
+
+_HALFCHEETAH = Settings(
+    training_steps=700_000,
+    warmup_steps=10_000,
+    evaluation_interval=5_000,
+    replay_size=1_000_000,
+    frank_wolfe_step=0.01,
+    shaping_weight=3.0,
+    noise=0.1,
+    actor_output="tanh",
+)
+
+_TASKS = (
+    Task(
+        name="bss-3",
+        title="90 bikes at 3 stations, tabular policies",
+        env_id="feasible/BikeSharing-v0",
+        options={"stations": 3},
+        constraint="a integer, 0 <= a_i <= 35, sum a_i = 90",
+        observation_size=7,
+        action_size=3,
+        episode_length=100,
+        paper=Settings(
+            training_steps=1_000_000,
+            warmup_steps=10_000,
+            evaluation_interval=5_000,
+            replay_size=10_000,
+            frank_wolfe_step=0.05,
+            shaping_weight=1.0,
+            noise=None,
+            epsilon=0.1,
+            discount=0.9,
+            actor_learning_rate=1e-3,
+            critic_learning_rate=2e-3,
+            target_ratio=0.01,
+            target_table_interval=100,
+            batch_size=_tabular(64),
+            actor_interval=_tabular(50),
+            critic_interval=25,
+            hidden_layers=(30,),
+            actor_output="table",
+        ),
+    ),
+    Task(
+        name="bss-5",
+        title="150 bikes at 5 stations",
+        env_id="feasible/BikeSharing-v0",
+        options={"stations": 5},
+        constraint="a integer, 0 <= a_i <= 35, sum a_i = 150",
+        observation_size=11,
+        action_size=5,
+        episode_length=100,
+        paper=Settings(
+            training_steps=100_000,
+            warmup_steps=10_000,
+            evaluation_interval=5_000,
+            replay_size=1_000_000,
+            frank_wolfe_step=0.05,
+            shaping_weight=4.0,
+            noise=5.0,
+        ),
+    ),
+    Task(
+        name="nsfnet",
+        title="rates of 3 flows over 9 paths of the NSFNET backbone",
+        env_id="feasible/NSFNet-v0",
+        options={},
+        constraint="a_k >= 0, sum of a_k over the paths k through a link <= 50, for every link",
+        observation_size=40,
+        action_size=9,
+        episode_length=1000,
+        paper=Settings(
+            training_steps=500_000,
+            warmup_steps=10_000,
+            evaluation_interval=10_000,
+            replay_size=50_000,
+            frank_wolfe_step=0.05,
+            shaping_weight=1 / 4,
+            noise=3.0,
+            actor_interval=_neural(50, optlayer=50, nfwpo=50),
+            critic_interval=50,
+        ),
+    ),
+    Task(
+        name="reacher",
+        title="a robot arm with two joints, a limit on its torques",
+        env_id="feasible/Reacher-v0",
+        options={},
+        constraint="a_1^2 + a_2^2 <= 0.05",
+        observation_size=11,
+        action_size=2,
+        episode_length=50,
+        paper=Settings(
+            training_steps=300_000,
+            warmup_steps=1_000,
+            evaluation_interval=5_000,
+            replay_size=10_000,
+            frank_wolfe_step=0.05,
+            shaping_weight=1 / 7,
+            noise=0.1,
+            actor_output="tanh",
+        ),
+    ),
+    Task(
+        name="halfcheetah",
+        title="a running robot with a limit on the power of its joints",
+        env_id="feasible/HalfCheetah-v0",
+        options={},
+        constraint="|a_i| <= 1, sum |a_i w_i| <= 20, w_i the angular velocity of joint i (observation 11 to 16)",
+        observation_size=17,
+        action_size=6,
+        episode_length=1000,
+        paper=_HALFCHEETAH,
+    ),
+    Task(
+        name="halfcheetah-box",
+        title="the same robot with the bounds of its actions only",
+        env_id="feasible/HalfCheetahBox-v0",
+        options={},
+        constraint="|a_i| <= 1",
+        observation_size=17,
+        action_size=6,
+        episode_length=1000,
+        # The tables have no column of its own for it. Its methods: NFWPO and the two of clipped actions.
+        paper=replace(_HALFCHEETAH),
+    ),
+)
+
+TASKS: Mapping[str, Task] = {task.name: task for task in _TASKS}
+
+
+def find_task(name: str) -> Task:
+    """The task of that name; for another name an error that says which one may be meant."""
+    if name in TASKS:
+        return TASKS[name]
+    near = difflib.get_close_matches(str(name).lower(), TASKS, n=1, cutoff=0.0)[0]
+    raise ValueError(f"There is no task {name!r}; did you mean {near!r}? Known tasks: {', '.join(TASKS)}.")
+
+
+def make(
+    name: str, on_infeasible: "OnInfeasible" = "raise", render_mode: str | None = None, **options: object
+) -> "ConstrainedEnv":
+    """The environment of a task. `options` are those of its environment (`feasible.envs`).
+
+    Stepping it with an action outside the feasible set raises `InfeasibleActionError` and changes nothing;
+    `on_infeasible="project"` executes the nearest feasible action instead.
+    """
+    task = find_task(name)
+    settings = {**task.options, "on_infeasible": on_infeasible, "render_mode": render_mode, **options}
+    return cast("ConstrainedEnv", gymnasium.make(task.env_id, **settings))
+
+
+def make_vec(
+    name: str, num_envs: int, on_infeasible: "OnInfeasible" = "raise", threads: int = 1, **options: object
+) -> "ConstrainedVectorEnv":
+    """`num_envs` copies of a task's environment that step as one, on `threads` threads.
+
+    Copy i of seed s is `make(name)` seeded s + i; episodes that end start again in the same step.
+    """
+    task = find_task(name)
+    settings = {**task.options, "on_infeasible": on_infeasible, "threads": threads, **options}
+    return cast("ConstrainedVectorEnv", gymnasium.make_vec(task.env_id, num_envs, **settings))
