@@ -145,9 +145,10 @@ class ActionSet(eqx.Module):
         """max(0, max_i r_i(a) / max(1, slope_i)): the largest residual, steep ones brought to action units.
 
         Dividing by the slope makes a violation at most the distance to the set, so that one tolerance serves a
-        budget over weights of a thousand as well as a unit box.
+        budget over weights of a thousand as well as a unit box. A point that is not finite has violation NaN.
         """
-        return jnp.maximum(jnp.max(self.residuals(a) / jnp.maximum(self.slopes(), 1.0)), 0.0)
+        worst = jnp.max(self.residuals(a) / jnp.maximum(self.slopes(), 1.0))
+        return jnp.where(jnp.all(jnp.isfinite(a)), jnp.maximum(worst, 0.0), jnp.nan)
 
     @final
     def contains(self, a: Numbers, tol: float | Float[Array, ""] | None = None) -> Bool[Array, ""]:

@@ -118,7 +118,7 @@ def within_budget(
     """Weighted sizes scaled down where rounding has left them above the budget; derivatives are those of `size`."""
     value = jax.lax.stop_gradient(size)
     load = jnp.sum(jax.lax.stop_gradient(weights) * value)
-    ceiling = jax.lax.stop_gradient(budget) * (1.0 - 4.0 * jnp.finfo(size.dtype).eps)
-    over = load > ceiling
-    share = jnp.where(over, ceiling / jnp.where(over, load, 1.0), 1.0)
+    over = load > jax.lax.stop_gradient(budget)
+    shrink = (1.0 - 4.0 * jnp.finfo(size.dtype).eps) * jax.lax.stop_gradient(budget)
+    share = jnp.where(over, shrink / jnp.where(over, load, 1.0), 1.0)
     return size - jnp.where(weights > 0, (1.0 - share) * value, 0.0)

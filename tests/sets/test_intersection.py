@@ -1,0 +1,64 @@
+"""Intersections become one set in closed form where there is one; answers do not depend on the way they are built."""
+
+import numpy as np
+import pytest
+
+from feasible.sets import (
+    ActionSet,
+    Allocation,
+    AllocationAtMost,
+    Ball,
+    Box,
+    EllipsoidBox,
+    Intersection,
+    Polytope,
+    PositivePowerBox,
+    WeightedL1Box,
+)
+
+UNIT = Box([-1.0, -1.0], 1.0)
+HALF = Box([-0.5, -0.5], 0.5)
+
+
+@pytest.mark.parametrize(
+    ("meet", "kind"),
+    [
+        (UNIT & HALF, Box),
+        (WeightedL1Box([1.0, 1.0], 1.0, 1.0) & HALF, WeightedL1Box),
+        (HALF & PositivePowerBox([1.0, 1.0], 1.0, 1.0), PositivePowerBox),
+        (HALF & EllipsoidBox(np.eye(2), 1.0, 1.0), EllipsoidBox),
+        (Allocation(0.5, [-1.0, -1.0], 1.0) & HALF, Allocation),
+        (HALF & AllocationAtMost(0.5, [-1.0, -1.0], 1.0), AllocationAtMost),
+        (Polytope([[1.0, 1.0]], 1.0, -1.0, 1.0) & HALF, Polytope),
+        (Polytope([[1.0, 1.0]], 1.0, -1.0, 1.0) & Polytope([[1.0, -1.0]], 1.0, -1.0, 1.0), Polytope),
+        (Allocation(0.5, [-1.0, -1.0], 1.0) & Polytope([[1.0, -1.0]], 0.25, -1.0, 1.0), Polytope),
+        (Ball([0.0, 0.0], 1.0) & HALF, Intersection),
+        (Ball([0.0, 0.0], 1.0) & HALF & UNIT, Intersection),
+        (WeightedL1Box([1.0, 2.0], 1.0, 1.0) & EllipsoidBox(np.eye(2), 0.5, 0.7), Intersection),
+    ],
+)
+def test_known_closed_forms_are_used(meet: ActionSet, kind: type) -> None:
+    assert type(meet) is kind
+    assert meet.contains(meet.centre())
+
+
+def test_parts_of_one_kind_merge_inside_an_intersection() -> None:
+    meet = Ball([0.0, 0.0], 1.0) & HALF & UNIT
+    assert isinstance(meet, Intersection)
+    assert len(meet.parts) == 2
+
+
+def test_ball_and_box_in_closed_form() -> None:
+    """The unit ball cut at a_1 <= 1/2: beyond the cut the answer is the corner (1/2, sqrt(3)/2) or on the face."""
+    meet = Ball([0.0, 0.0], 1.0) & Box([-1.0, -1.0], [0.5, 1.0])
+    np.testing.assert_allclose(meet.project([2.0, 3.0]), [0.5, 0.75**0.5], atol=1e-9)
+    np.testing.assert_allclose(meet.project([2.0, 0.25]), [0.5, 0.25], atol=1e-9)
+    np.testing.assert_allclose(meet.project([0.1, 0.2]), [0.1, 0.2], atol=0)
+    np.testing.assert_allclose(meet.maximise_linear([1.0, 1.0]), [0.5, 0.75**0.5], atol=1e-7)
+
+
+def test_a_centre_is_found_where_the_parts_have_none_in_common() -> None:
+    """Two unit balls around (0, 0) and (1.5, 0) and a box: the mean of the centres is inside, the box's is not."""
+    meet = Ball([0.0, 0.0], 1.0) & Ball([1.5, 0.0], 1.0) & Box([0.0, 0.2], 5.0)
+    centre = np.asarray(meet.centre())
+    assert np.max(np.asarray(meet.residuals(centre))) < -1e-3

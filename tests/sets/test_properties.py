@@ -1,0 +1,104 @@
+"""Property tests: for inputs that hypothesis looks for, extremes and ties included."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+from numpy.typing import NDArray
+
+from feasible.sets import (
+    ActionSet,
+    Allocation,
+    AllocationAtMost,
+    Ball,
+    Box,
+    EllipsoidBox,
+    IntegerAllocation,
+    Polytope,
+    PositivePowerBox,
+    WeightedL1Box,
+)
+
+# One dimension for all, so that nothing recompiles from example to example.
+N = 3
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e-7, 1e6, -1e6, 2.0, -2.0]
+numbers = st.one_of(st.sampled_from(SPECIAL), st.floats(-10, 10, width=32))
+vectors = npst.arrays(np.float64, N, elements=numbers)
+
+SETS: list[ActionSet] = [
+    Box([-1.0, 0.0, 0.5], [1.0, 2.0, 0.5]),
+    Ball([0.5, 0.0, -1.0], 1.5),
+    Ball([1.0, 1.0, 1.0], 0.0),
+    WeightedL1Box([0.0, 1.0, -3.0], 2.0, [1.0, 1.0, 0.5]),
+    WeightedL1Box([1.0, 1.0, 1.0], 0.0, 1.0),
+    PositivePowerBox([2.0, -1.0, 0.0], 1.0, 1.0),
+    Allocation(2.0, [0.0, 0.0, 0.5], [1.0, 2.0, 0.5]),
+    AllocationAtMost(1.0, [-1.0, 0.0, 0.0], 1.0),
+    IntegerAllocation(4, [0, 0, 1], [2, 3, 2]),
+    Polytope([[1.0, 1.0, 1.0], [1.0, -1.0, 0.0]], [1.0, 0.5], -1.0, 1.0),
+    Polytope([[1.0, 1.0, 0.0]], [1.0], -1.0, 1.0, [[1.0, 1.0, 1.0]], [0.0]),
+    EllipsoidBox([[2.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 0.0]], 1.0, 1.0),
+    Ball([0.0, 0.0, 0.0], 1.0) & Box([-0.5, -2.0, -2.0], [0.5, 2.0, 0.25]),
+]
+each = pytest.mark.parametrize("feasible_set", SETS, ids=lambda s: type(s).__name__)
+
+
+def slack(feasible_set: ActionSet, *inputs: NDArray) -> float:
+    """1e-7 of scale, and the rounding of the inputs."""
+    return 1e-7 * float(feasible_set.scale) + 1e-14 * max(float(np.linalg.norm(x)) for x in inputs)
+
+
+@each
+@settings(max_examples=100, deadline=None)
+@given(z=vectors, y=vectors)
+def test_projection(feasible_set: ActionSet, z: NDArray, y: NDArray) -> None:
+    """Feasible, idempotent, non-expansive, and <z - a, c - a> <= 0 for the feasible point c."""
+    a, c = np.asarray(feasible_set.project(z)), np.asarray(feasible_set.project(y))
+    room = slack(feasible_set, z, y)
+    assert feasible_set.contains(a, 1e-9 * float(feasible_set.scale))
+    np.testing.assert_allclose(feasible_set.project(a), a, atol=room)
+    assert np.linalg.norm(a - c) <= np.linalg.norm(z - y) + 2 * room
+    assert (z - a) @ (c - a) <= 4 * room * (1 + np.linalg.norm(z - a))
+
+
+@each
+@settings(max_examples=100, deadline=None)
+@given(g=vectors, y=vectors)
+def test_linear_maximisation(feasible_set: ActionSet, g: NDArray, y: NDArray) -> None:
+    """Feasible, no worse than any feasible point, and the gap is its advantage."""
+    best, c = np.asarray(feasible_set.maximise_linear(g)), np.asarray(feasible_set.project(y))
+    room = 4 * slack(feasible_set, y) * (1e-12 + float(np.linalg.norm(g)))
+    assert feasible_set.contains(best, 1e-9 * float(feasible_set.scale))
+    assert g @ c <= g @ best + room
+    np.testing.assert_allclose(feasible_set.frank_wolfe_gap(c, g), g @ (best - c), atol=room + 1e-12)
+    np.testing.assert_allclose(feasible_set.support(g), g @ best, atol=room + 1e-12)
+
+
+@each
+@settings(max_examples=100, deadline=None)
+@given(y=vectors, direction=vectors)
+def test_exit_distance(feasible_set: ActionSet, y: NDArray, direction: NDArray) -> None:
+    """The ray towards a feasible point stays inside at least that long, and ends inside."""
+    origin = np.asarray(feasible_set.centre())
+    line = np.asarray(feasible_set.project(y)) - origin
+    if np.linalg.norm(line) < 1e-6:
+        return
+    t = float(feasible_set.exit_distance(origin, line))
+    assert t >= 1 - 1e-6
+    assert feasible_set.contains(origin + t * line, 1e-6 * float(feasible_set.scale))
+    assert float(feasible_set.exit_distance(origin, direction)) >= 0.0
+    assert np.isinf(float(feasible_set.exit_distance(origin, np.zeros(N))))
+
+
+@each
+@settings(max_examples=50, deadline=None)
+@given(z=vectors)
+def test_execution_in_float32(feasible_set: ActionSet, z: NDArray) -> None:
+    import jax
+
+    single = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), feasible_set)
+    executed = single.execute(z)
+    assert single.contains(executed)
+    assert float(single.integrality(executed)) == 0.0
