@@ -24,7 +24,7 @@ class Description:
 
     dim: int
     shapes: Mapping[str, tuple[int, ...]]
-    constraints: Callable[[cp.Variable, Mapping[str, cp.Parameter]], list[cp.Constraint]]
+    constraints: Callable[[cp.Variable, Mapping[str, cp.Parameter]], list]
     rows: Callable[[Values], tuple[NDArray, NDArray, NDArray, NDArray]]
     curves: Callable[[Values], Sequence[tuple[NDArray, NDArray, float]]] = lambda values: ()
     roots: Callable[[Values], Values] = lambda values: values
@@ -93,7 +93,7 @@ class Reference:
 def _curve(Q: NDArray, centre: NDArray, level: float, lift: int) -> dict[str, object]:
     n = len(centre)
 
-    def room(x: NDArray) -> float:
+    def room(x: NDArray) -> NDArray:
         return level - (x[:n] - centre) @ Q @ (x[:n] - centre)
 
     def slope(x: NDArray) -> NDArray:

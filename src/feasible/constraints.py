@@ -95,8 +95,9 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
         self._obs: Observation = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, object] | None = None):
-        self._obs, info = self.env.reset(seed=seed, options=options)
-        return self._obs, info
+        obs, info = self.env.reset(seed=seed, options=options)
+        self._obs = _copy(obs)
+        return obs, info
 
     def step(self, action: NDArray[np.floating]):
         _check_reset(self._obs)
@@ -106,11 +107,12 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
             raise self._judge.explain(self._obs, proposed, "")
         if self.on_infeasible == "project":
             action = np.asarray(verdict.executed, self.env.action_space.dtype)
-        self._obs, reward, terminated, truncated, info = self.env.step(action)
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        self._obs = _copy(obs)
         if self.on_infeasible == "project":
             violation = float(verdict.proposed_violation)
             info = {**info, "executed_action": action, "proposed_violation": violation}
-        return self._obs, reward, terminated, truncated, info
+        return obs, reward, terminated, truncated, info
 
     def action_set(self) -> ActionSet:
         """The feasible set of the current observation."""
@@ -119,12 +121,14 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
 
     def get_state(self) -> dict[str, NDArray]:
         """The complete state of the environment underneath, with the observation the next action is judged by."""
+        _check_reset(self._obs)
         return {**self.env.get_wrapper_attr("get_state")(), "judged_observation": np.asarray(self._obs)}
 
     def set_state(self, state: dict[str, NDArray]) -> None:
         rest = dict(state)
-        self._obs = rest.pop("judged_observation")
+        obs = rest.pop("judged_observation")
         self.env.get_wrapper_attr("set_state")(rest)
+        self._obs = _copy(obs)
 
 
 class ConstrainedVectorEnv(VectorWrapper):
@@ -139,8 +143,9 @@ class ConstrainedVectorEnv(VectorWrapper):
         self._obs: Observation = None
 
     def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, object] | None = None):
-        self._obs, info = self.env.reset(seed=seed, options=options)  # pyright: ignore[reportArgumentType]
-        return self._obs, info
+        obs, info = self.env.reset(seed=seed, options=options)  # pyright: ignore[reportArgumentType]
+        self._obs = _copy(obs)
+        return obs, info
 
     def step(self, actions: NDArray[np.floating]):
         _check_reset(self._obs)
@@ -153,19 +158,22 @@ class ConstrainedVectorEnv(VectorWrapper):
             raise self._judge.explain(obs, proposed[copy], f" of copy {copy}")
         if self.on_infeasible == "project":
             actions = np.asarray(verdict.executed, self.env.action_space.dtype)
-        self._obs, rewards, terminated, truncated, info = self.env.step(actions)
+        obs, rewards, terminated, truncated, info = self.env.step(actions)
+        self._obs = _copy(obs)
         if self.on_infeasible == "project":
             violation = np.asarray(verdict.proposed_violation)
             info = {**info, "executed_action": actions, "proposed_violation": violation}
-        return self._obs, rewards, terminated, truncated, info
+        return obs, rewards, terminated, truncated, info
 
     def get_state(self) -> dict[str, NDArray]:
+        _check_reset(self._obs)
         return {**self.env.get_state(), "judged_observation": np.asarray(self._obs)}  # pyright: ignore[reportAttributeAccessIssue]
 
     def set_state(self, state: dict[str, NDArray]) -> None:
         rest = dict(state)
-        self._obs = rest.pop("judged_observation")
+        obs = rest.pop("judged_observation")
         self.env.set_state(rest)  # pyright: ignore[reportAttributeAccessIssue]
+        self._obs = _copy(obs)
 
 
 def constrain(
@@ -201,6 +209,11 @@ def _check_spaces(action_space: gym.Space, observation_space: gym.Space, constra
             f"constrain: the constraint's sets have dim {feasible_set.dim}, but the action space "
             f"has {action_space.shape[0]} entries."
         )
+
+
+def _copy(obs: Observation) -> Observation:
+    """The observation as it was: what a user then does to the array changes no set."""
+    return jax.tree.map(np.array, obs)
 
 
 def _check_reset(obs: Observation) -> None:

@@ -30,12 +30,14 @@ def _task_table() -> Table:
 
 
 def _settings_table() -> Table:
-    table = Table(title="The paper's settings", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(
+        title="The paper's settings", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False
+    )
     table.caption = "Two values: they differ by method; feasible.tasks.TASKS has them all."
     table.caption_justify = "left"
     table.add_column("", no_wrap=True)
     for name in TASKS:
-        table.add_column(name.replace("-box", " -box"), justify="right")
+        table.add_column(name.replace("-box", "\n-box"), justify="right", no_wrap=True)
     for label, cell in _ROWS.items():
         table.add_row(label, *(cell(task.paper) for task in TASKS.values()))
     return table
@@ -50,7 +52,7 @@ def _count(value: int) -> str:
 
 
 def _by_method(values: Mapping[str, int]) -> str:
-    return " / ".join(str(value) for value in sorted(set(values.values())))
+    return "/".join(str(value) for value in sorted(set(values.values())))
 
 
 _ROWS: dict[str, Cell] = {
@@ -69,6 +71,6 @@ _ROWS: dict[str, Cell] = {
     "discount": lambda paper: f"{paper.discount:g}",
     "exploration": lambda paper: f"eps {paper.epsilon:g}" if paper.noise is None else f"std {paper.noise:g}",
     "shaping weight": lambda paper: f"{paper.shaping_weight:.3g}",
-    "hidden layers": lambda paper: ", ".join(str(units) for units in paper.hidden_layers),
+    "hidden layers": lambda paper: "-".join(str(units) for units in paper.hidden_layers),
     "actor's output": lambda paper: paper.actor_output,
 }

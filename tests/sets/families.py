@@ -208,7 +208,7 @@ def _polytope(n: int, m: int, equalities: int) -> Family:
         plane = (v["A_eq"], v["b_eq"]) if equalities else no_equalities(n)
         return np.vstack([v["A"], G]), np.concatenate([v["b"], h]), *plane
 
-    def constraints(x: cp.Variable, p: Mapping[str, cp.Parameter]) -> list[cp.Constraint]:
+    def constraints(x: cp.Variable, p: Mapping[str, cp.Parameter]) -> list:
         plane = [p["A_eq"] @ x == p["b_eq"]] if equalities else []
         return [p["A"] @ x <= p["b"], cp.abs(x) <= 2, *plane]
 

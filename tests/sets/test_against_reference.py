@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from feasible.sets import ActionSet, IntegerAllocation
 from tests.reference import Reference
-from tests.sets.families import FAMILIES, Family
+from tests.sets.families import FAMILIES, Family, Values
 
 COUNT = 2000
 PRECISIONS = [jnp.float64, jnp.float32]
@@ -108,7 +108,7 @@ def supports(family: Family) -> list[float]:
     return [reference(family).support(c.g[k], member(c.values, k)) for k in range(min(family.problems, len(c.z)))]
 
 
-def member(values: dict[str, NDArray], index: int) -> dict[str, NDArray]:
+def member(values: Values, index: int) -> dict[str, NDArray]:
     return {name: value[index] for name, value in values.items()}
 
 

@@ -17,7 +17,7 @@ each = pytest.mark.parametrize(
 COUNT = 60
 
 
-def differences(feasible_set: ActionSet, z: Array, step: float) -> Array:
+def differences(feasible_set: ActionSet, z: Array, step: Array) -> Array:
     eye = step * jnp.eye(z.shape[0], dtype=z.dtype)
     ahead = jax.vmap(lambda e: feasible_set.project(z + e))(eye)
     behind = jax.vmap(lambda e: feasible_set.project(z - e))(eye)

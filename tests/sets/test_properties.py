@@ -1,5 +1,6 @@
 """Property tests: for inputs that hypothesis looks for, extremes and ties included."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from feasible.sets import (
     Box,
     EllipsoidBox,
     IntegerAllocation,
+    Intersection,
     Polytope,
     PositivePowerBox,
     WeightedL1Box,
@@ -46,8 +48,9 @@ each = pytest.mark.parametrize("feasible_set", SETS, ids=lambda s: type(s).__nam
 
 
 def slack(feasible_set: ActionSet, *inputs: NDArray) -> float:
-    """1e-7 of scale, and the rounding of the inputs."""
-    return 1e-7 * float(feasible_set.scale) + 1e-14 * max(float(np.linalg.norm(x)) for x in inputs)
+    """1e-7 of scale (1e-6 for intersections), and the rounding of the inputs."""
+    accuracy = 1e-6 if isinstance(feasible_set, Intersection) else 1e-7
+    return accuracy * float(feasible_set.scale) + 1e-14 * max(float(np.linalg.norm(x)) for x in inputs)
 
 
 @each
@@ -96,8 +99,6 @@ def test_exit_distance(feasible_set: ActionSet, y: NDArray, direction: NDArray) 
 @settings(max_examples=50, deadline=None)
 @given(z=vectors)
 def test_execution_in_float32(feasible_set: ActionSet, z: NDArray) -> None:
-    import jax
-
     single = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), feasible_set)
     executed = single.execute(z)
     assert single.contains(executed)

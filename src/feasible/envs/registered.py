@@ -33,14 +33,14 @@ class RegisteredEnv(ConstrainedEnv):
         self._cached_spec = value
 
     @property
-    def _np_random(self) -> np.random.Generator | None:
+    def _np_random(self) -> np.random.Generator | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self.env.unwrapped._np_random
 
 
 class RegisteredVectorEnv(ConstrainedVectorEnv):
     """The same for copies."""
 
-    spec: EnvSpec | None = None
+    spec: EnvSpec | None = None  # pyright: ignore[reportIncompatibleMethodOverride]
 
     @property
     def unwrapped(self) -> VectorEnv:

@@ -1,6 +1,5 @@
 """Allocations of a total over coordinates with bounds: bikes over stations, bandwidth over flows."""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -15,8 +14,7 @@ from feasible.solve.breakpoints import fill_by_worth, nearest_on_budget
 class Allocation(ActionSet):
     """{a : low <= a <= high, sum_i a_i = total}.
 
-    Projection: a = clip(z - t, low, high) with the one t that gives the total, found exactly by breakpoints; what
-    rounding leaves of the total is then spread over the coordinates' room, so the sum holds for any input. Linear
+    Projection: a = clip(z - t, low, high) with the one t that gives the total, found exactly by breakpoints. Linear
     maximisation: start at `low` and fill coordinates to `high` by falling gradient (ties to the lowest index) until
     the total is used. Costs as for `WeightedL1Box`. Samples: hit-and-run in the hyperplane. The diameter is an upper
     bound, exact for equal bounds when the total fills whole coordinates. low = high pins a coordinate.
@@ -51,14 +49,12 @@ class Allocation(ActionSet):
 
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
-        weights = jnp.ones_like(z)
-        a = nearest_on_budget(z, weights, self.low, self.high, self.total, equality=True)
-        return a + jax.lax.stop_gradient(self._balance(a) - a)
+        return nearest_on_budget(z, jnp.ones_like(z), self.low, self.high, self.total, equality=True)
 
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         filled = fill_by_worth(g, jnp.ones_like(g), self.high - self.low, self.total - jnp.sum(self.low))
-        return self._balance(jnp.minimum(self.low + filled, self.high))
+        return jnp.minimum(self.low + filled, self.high)
 
     @compiled
     def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
@@ -72,7 +68,7 @@ class Allocation(ActionSet):
         room = self.high - self.low
         span = jnp.sum(room)
         share = jnp.where(span > 0, (self.total - jnp.sum(self.low)) / jnp.where(span > 0, span, 1.0), 0.0)
-        return self._balance(self.low + jnp.clip(share, 0.0, 1.0) * room)
+        return self.low + jnp.clip(share, 0.0, 1.0) * room
 
     def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
         room = self.high - self.low
@@ -95,14 +91,6 @@ class Allocation(ActionSet):
 
     def execute(self, z: Numbers) -> Float[Array, " n"]:
         return self.project(z)
-
-    def _balance(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
-        """Spread what is missing from the total over the room to `high` (or above it, to `low`)."""
-        missing = self.total - jnp.sum(a)
-        room = jnp.where(missing > 0, self.high - a, a - self.low)
-        space = jnp.sum(room)
-        share = jnp.where(space > 0, missing / jnp.where(space > 0, space, 1.0), 0.0)
-        return jnp.clip(a + jnp.clip(share, -1.0, 1.0) * room, self.low, self.high)
 
 
 class AllocationAtMost(ActionSet):
@@ -140,14 +128,13 @@ class AllocationAtMost(ActionSet):
 
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
-        a = nearest_on_budget(z, jnp.ones_like(z), self.low, self.high, self.total, equality=False)
-        return a + jax.lax.stop_gradient(self._lower(a) - a)
+        return nearest_on_budget(z, jnp.ones_like(z), self.low, self.high, self.total, equality=False)
 
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         room = jnp.where(g > 0, self.high - self.low, 0.0)
         filled = fill_by_worth(g, jnp.ones_like(g), room, self.total - jnp.sum(self.low))
-        return self._lower(jnp.minimum(self.low + filled, self.high))
+        return jnp.minimum(self.low + filled, self.high)
 
     @compiled
     def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
@@ -181,13 +168,6 @@ class AllocationAtMost(ActionSet):
     def _reach(self) -> Float[Array, " n"]:
         """How far each coordinate can rise above `low` before the total is used."""
         return jnp.clip(self.total - jnp.sum(self.low), 0.0, self.high - self.low)
-
-    def _lower(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
-        """Take what rounding has left above the total off, in proportion to the room above `low`."""
-        excess = jnp.maximum(jnp.sum(a) - self.total, 0.0)
-        space = jnp.sum(a - self.low)
-        share = jnp.where(space > 0, excess / jnp.where(space > 0, space, 1.0), 0.0)
-        return jnp.maximum(a - jnp.minimum(share, 1.0) * (a - self.low), self.low)
 
 
 def allocation_fields(owner: str, total: Numbers, low: Numbers, high: Numbers, *, equality: bool) -> list[Array]:

@@ -7,7 +7,7 @@ from feasible.sets.arguments import Numbers
 from feasible.sets.base import ActionSet, compiled, drawn, entries
 from feasible.sets.box import box_exit
 from feasible.sets.sampling import gaussian, hit_and_run
-from feasible.sets.weighted_l1 import budget_fields, budget_slopes, within_budget
+from feasible.sets.weighted_l1 import budget_fields, budget_slopes
 from feasible.solve.breakpoints import convex_exit, fill_by_worth, nearest_on_budget
 
 
@@ -53,7 +53,7 @@ class PositivePowerBox(ActionSet):
         weight = jnp.where(working, jnp.abs(self.weights), 0.0)
         lowest = jnp.where(working, 0.0, -self.bound)
         b = nearest_on_budget(b, weight, lowest, self.bound, self.budget, equality=False)
-        return self._orientation() * jnp.where(working, within_budget(b, weight, self.budget), b)
+        return self._orientation() * b
 
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:

@@ -1,6 +1,5 @@
 """The weighted L1 budget in a box: HalfCheetah's power limit sum_i |v_i w_i| <= 20."""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -16,11 +15,11 @@ class WeightedL1Box(ActionSet):
     """{a : sum_i |w_i a_i| <= budget, |a_i| <= bound_i}.
 
     The set is symmetric in every coordinate, so signs are taken off and put back. Projection: a quadratic knapsack
-    whose one-dimensional dual is solved exactly by breakpoints, then a scaling towards the origin that takes off
-    the rounding of inputs far outside. Linear maximisation: a fractional knapsack. Both O(n^2) comparisons in one
-    kernel up to 16 coordinates and O(n log n) above. A zero weight leaves its coordinate to the box, budget 0 pins
-    the weighted coordinates to zero, a budget that never binds leaves the box. Samples: hit-and-run. The diameter is
-    the upper bound 2 sqrt(max sum_i bound_i |a_i|), exact where the fractional knapsack fills whole coordinates.
+    whose one-dimensional dual is solved exactly by breakpoints. Linear maximisation: a fractional knapsack. Both O(n^2)
+    operations in one kernel for few coordinates and O(n log n) for many. A zero weight leaves its coordinate to the
+    box, budget 0 pins the weighted coordinates to zero, a budget that never binds leaves the box. Samples: hit-and-run.
+    The diameter is the upper bound 2 sqrt(max sum_i bound_i |a_i|), exact where the fractional knapsack fills whole
+    coordinates.
     """
 
     weights: Float[Array, " n"]
@@ -53,7 +52,7 @@ class WeightedL1Box(ActionSet):
         side = jnp.where(z < 0, -1.0, 1.0).astype(self.dtype)  # never 0: the derivative at z = 0 stays right
         weight = jnp.abs(self.weights)
         size = nearest_on_budget(side * z, weight, jnp.zeros_like(weight), self.bound, self.budget, equality=False)
-        return side * within_budget(size, weight, self.budget)
+        return side * size
 
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -110,15 +109,3 @@ def budget_fields(owner: str, weights: Numbers, budget: Numbers, bound: Numbers)
 def budget_slopes(weights: Float[Array, " n"]) -> Float[Array, " m"]:
     ones = jnp.ones_like(weights)
     return jnp.concatenate([jnp.atleast_1d(jnp.linalg.norm(weights)), ones])
-
-
-def within_budget(
-    size: Float[Array, " n"], weights: Float[Array, " n"], budget: Float[Array, ""]
-) -> Float[Array, " n"]:
-    """Weighted sizes scaled down where rounding has left them above the budget; derivatives are those of `size`."""
-    value = jax.lax.stop_gradient(size)
-    load = jnp.sum(jax.lax.stop_gradient(weights) * value)
-    over = load > jax.lax.stop_gradient(budget)
-    shrink = (1.0 - 4.0 * jnp.finfo(size.dtype).eps) * jax.lax.stop_gradient(budget)
-    share = jnp.where(over, shrink / jnp.where(over, load, 1.0), 1.0)
-    return size - jnp.where(weights > 0, (1.0 - share) * value, 0.0)

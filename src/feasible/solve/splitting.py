@@ -20,6 +20,9 @@ ROUNDS = 300
 # Penalties tried one after the other, PATIENCE rounds each: what stalls under one seldom stalls under another.
 PENALTIES = (1.0, 0.2, 3.0, 0.05)
 PATIENCE = 30
+# Shares of the Newton step that are tried: it overshoots where a piece ends on the way, by orders of magnitude where
+# the multiplier of the next piece is that much smaller than the others.
+FRACTIONS = tuple(0.5**k for k in range(20))
 
 
 class _Iterate(eqx.Module):
@@ -73,12 +76,16 @@ def minimise_over_intersection(
         level = jnp.max(jnp.abs(miss)) / size
         floors = jnp.stack([jnp.clip(1e-3 * level, 64 * eps, 1e-3), jnp.clip(level, 64 * eps, 0.1)])
         bold, wary = jax.vmap(lambda floor: jnp.linalg.solve(floor * eye - jacobian, miss))(floors)
-        steps = jnp.stack([miss, 1.9 * miss, bold, 0.5 * bold, wary])
+        fractions = jnp.asarray(FRACTIONS, target.dtype)
+        steps = jnp.concatenate([jnp.stack([miss, 1.9 * miss, wary]), fractions[:, None] * bold[None, :]])
         misses = jax.vmap(lambda step: residual(state.copies + step, fixed_pull, state.penalty))(steps)
         lengths = jnp.sum(misses**2, axis=1)
-        copies = state.copies + steps[jnp.argmin(jnp.where(jnp.isfinite(lengths), lengths, jnp.inf))]
+        lengths = jnp.where(jnp.isfinite(lengths), lengths, jnp.inf)
+        copies = state.copies + steps[jnp.argmin(lengths)]
 
-        finished = level <= 4 * eps
+        # Close to rounding a round without progress is the end: what is left is rounding.
+        stalled = (jnp.min(lengths) >= jnp.vdot(miss, miss)) & (level <= 256 * eps)
+        finished = (level <= 4 * eps) | stalled
         rounds = state.rounds + 1
         penalty = jnp.asarray(PENALTIES, target.dtype)[(rounds // PATIENCE) % len(PENALTIES)]
         x = jnp.tile(consensus(copies, fixed_pull, state.penalty), k)

@@ -123,7 +123,7 @@ class BikeSharingEnv(gym.Env[np.ndarray, np.ndarray]):
         # Imported here: drawing is the only part that needs matplotlib, which takes a second to load.
         from feasible.envs.bike_sharing.picture import picture
 
-        return picture(self.system, self._bikes, self._flows, self._t)
+        return picture(self.system, self._bikes, self._flows, float(self._outgoing.sum()), self._t)
 
     def get_state(self) -> State:
         """Everything the future depends on, as plain arrays."""

@@ -1,6 +1,6 @@
 """Reacher and HalfCheetah with the paper's constraints, around Gymnasium's own environments.
 
-`version` chooses Gymnasium's, "v4" or "v5"; further settings go to Gymnasium's environment.
+`version` is Gymnasium's, "v4" or "v5"; further settings go to Gymnasium's environment.
 """
 
 # MuJoCo's compiled module declares its names to no type checker.
@@ -10,9 +10,9 @@ import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Literal
 
-import jax.numpy as jnp
 import mujoco
 import numpy as np
 
@@ -20,18 +20,19 @@ from feasible import sets
 from feasible.constraints import Constraint, Observation, OnInfeasible
 from feasible.envs.mujoco.single import make_mujoco
 from feasible.envs.mujoco.vector import MujocoVectorEnv
-from feasible.envs.registered import RegisteredEnv, RegisteredVectorEnv, fixed
+from feasible.envs.registered import RegisteredEnv, RegisteredVectorEnv
 
 Version = Literal["v4", "v5"]
 
 REACHER_BUDGET = 0.05
 CHEETAH_BUDGET = 20.0
-CHEETAH_JOINTS = 6
+JOINTS = 6
 
 
-def squared_torques() -> Constraint:
+def squared_torques(obs: Observation) -> sets.Ball:
     """{ u : u_1^2 + u_2^2 <= 0.05 }."""
-    return fixed(sets.Ball(np.zeros(2), math.sqrt(REACHER_BUDGET)))
+    del obs
+    return sets.Ball(np.zeros(2), math.sqrt(REACHER_BUDGET))
 
 
 def joint_power(obs: Observation) -> sets.WeightedL1Box:
@@ -39,93 +40,69 @@ def joint_power(obs: Observation) -> sets.WeightedL1Box:
 
     They are the last six entries of an observation (11 to 16 of 17), whether it shows the position or not.
     """
-    return sets.WeightedL1Box(weights=jnp.asarray(obs)[-CHEETAH_JOINTS:], budget=CHEETAH_BUDGET, bound=1.0)
+    return sets.WeightedL1Box(weights=obs[-JOINTS:], budget=CHEETAH_BUDGET, bound=1.0)  # pyright: ignore[reportIndexIssue, reportOptionalSubscript, reportArgumentType]
 
 
-def unit_box() -> Constraint:
+def unit_box(obs: Observation) -> sets.Box:
     """{ v : |v_i| <= 1 }, the action space itself."""
-    return fixed(sets.Box(-np.ones(CHEETAH_JOINTS), np.ones(CHEETAH_JOINTS)))
+    del obs
+    return sets.Box(-np.ones(JOINTS), np.ones(JOINTS))
 
 
-def reacher(*, version: Version = "v4", on_infeasible: OnInfeasible = "raise", **options: object) -> RegisteredEnv:
-    """`feasible/Reacher-v0`."""
-    return _single("Reacher", version, squared_torques(), on_infeasible, **options)
+@dataclass(frozen=True)
+class Robot:
+    """One of Gymnasium's robots with a constraint; called, it makes an environment."""
+
+    name: str
+    version: Version
+    constraint: Constraint
+
+    def __call__(
+        self,
+        *,
+        version: Version | None = None,
+        on_infeasible: OnInfeasible = "raise",
+        render_mode: str | None = None,
+        episode_length: int | None = None,
+        **settings: object,
+    ) -> RegisteredEnv:
+        if render_mode not in (None, "rgb_array"):
+            raise ValueError(f"render_mode must be None or 'rgb_array', not {render_mode!r}.")
+        env_id = self._gymnasium_id(version)
+        with _known_advice_left_out():
+            env = make_mujoco(env_id, render_mode=render_mode, max_episode_steps=episode_length, **settings)
+        constrained = RegisteredEnv(env, self.constraint, on_infeasible)
+        constrained.metadata = {"render_modes": ["rgb_array"], "render_fps": env.metadata["render_fps"]}
+        return constrained
+
+    def copies(
+        self,
+        num_envs: int = 1,
+        *,
+        version: Version | None = None,
+        on_infeasible: OnInfeasible = "raise",
+        threads: int = 1,
+        episode_length: int | None = None,
+        **settings: object,
+    ) -> RegisteredVectorEnv:
+        """The batched form."""
+        env_id = self._gymnasium_id(version)
+        with _known_advice_left_out():
+            env = MujocoVectorEnv(num_envs, env_id, threads=threads, max_episode_steps=episode_length, **settings)
+        return RegisteredVectorEnv(env, self.constraint, on_infeasible)
+
+    def _gymnasium_id(self, version: Version | None) -> str:
+        if version not in (None, "v4", "v5"):
+            raise ValueError(f"version must be 'v4' or 'v5', not {version!r}.")
+        return f"{self.name}-{version or self.version}"
 
 
-def reacher_copies(
-    num_envs: int = 1, *, version: Version = "v4", on_infeasible: OnInfeasible = "raise", **options: object
-) -> RegisteredVectorEnv:
-    """Its batched form."""
-    return _copies(num_envs, "Reacher", version, squared_torques(), on_infeasible, **options)
-
-
-def half_cheetah(*, version: Version = "v5", on_infeasible: OnInfeasible = "raise", **options: object) -> RegisteredEnv:
-    """`feasible/HalfCheetah-v0`."""
-    return _single("HalfCheetah", version, joint_power, on_infeasible, **options)
-
-
-def half_cheetah_copies(
-    num_envs: int = 1, *, version: Version = "v5", on_infeasible: OnInfeasible = "raise", **options: object
-) -> RegisteredVectorEnv:
-    """Its batched form."""
-    return _copies(num_envs, "HalfCheetah", version, joint_power, on_infeasible, **options)
-
-
-def half_cheetah_box(
-    *, version: Version = "v5", on_infeasible: OnInfeasible = "raise", **options: object
-) -> RegisteredEnv:
-    """`feasible/HalfCheetahBox-v0`."""
-    return _single("HalfCheetah", version, unit_box(), on_infeasible, **options)
-
-
-def half_cheetah_box_copies(
-    num_envs: int = 1, *, version: Version = "v5", on_infeasible: OnInfeasible = "raise", **options: object
-) -> RegisteredVectorEnv:
-    """Its batched form."""
-    return _copies(num_envs, "HalfCheetah", version, unit_box(), on_infeasible, **options)
-
-
-def _single(
-    robot: str,
-    version: Version,
-    constraint: Constraint,
-    on_infeasible: OnInfeasible,
-    *,
-    render_mode: str | None = None,
-    episode_length: int | None = None,
-    **settings: object,
-) -> RegisteredEnv:
-    if render_mode not in (None, "rgb_array"):
-        raise ValueError(f"render_mode must be None or 'rgb_array', not {render_mode!r}.")
-    env_id = _gymnasium_id(robot, version)
-    with _known_advice_left_out():
-        env = make_mujoco(env_id, render_mode=render_mode, max_episode_steps=episode_length, **settings)
-    constrained = RegisteredEnv(env, constraint, on_infeasible)
-    constrained.metadata = {"render_modes": ["rgb_array"], "render_fps": env.metadata["render_fps"]}
-    return constrained
-
-
-def _copies(
-    num_envs: int,
-    robot: str,
-    version: Version,
-    constraint: Constraint,
-    on_infeasible: OnInfeasible,
-    *,
-    threads: int = 1,
-    episode_length: int | None = None,
-    **settings: object,
-) -> RegisteredVectorEnv:
-    env_id = _gymnasium_id(robot, version)
-    with _known_advice_left_out():
-        env = MujocoVectorEnv(num_envs, env_id, threads=threads, max_episode_steps=episode_length, **settings)
-    return RegisteredVectorEnv(env, constraint, on_infeasible)
-
-
-def _gymnasium_id(robot: str, version: Version) -> str:
-    if version not in ("v4", "v5"):
-        raise ValueError(f"version must be 'v4' or 'v5', not {version!r}.")
-    return f"{robot}-{version}"
+reacher = Robot("Reacher", "v4", squared_torques)
+half_cheetah = Robot("HalfCheetah", "v5", joint_power)
+half_cheetah_box = Robot("HalfCheetah", "v5", unit_box)
+reacher_copies = reacher.copies
+half_cheetah_copies = half_cheetah.copies
+half_cheetah_box_copies = half_cheetah_box.copies
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Side by side with peers: each module is a script that prints one table."""

@@ -1,0 +1,50 @@
+"""The solvers that are compared: ours and those a user would otherwise pick, one file a peer.
+
+A peer is imported only when the table needs it; one that is not installed is named under the table with the reason.
+"""
+
+import importlib
+from collections.abc import Callable
+from typing import Protocol
+
+from benchmarks.problems import Points, Problem
+
+
+class Rows(Protocol):
+    """Answers or gradients, one a row: an array of NumPy, JAX or PyTorch."""
+
+    def __len__(self) -> int: ...
+
+
+# One complete pass over the points it was prepared for.
+Run = Callable[[], Rows]
+
+
+class Solver(Protocol):
+    """A way to project a batch. Preparation (models, factorisations, compilation) is never timed."""
+
+    @property
+    def title(self) -> str: ...
+
+    def forward(self, problem: Problem, points: Points) -> Run | None:
+        """The projections of the points; None where the solver does not have the set."""
+
+    def backward(self, problem: Problem, points: Points) -> Run | None:
+        """The gradient in z of sum ||project(z)||^2, forward pass included; None without derivatives."""
+
+
+_MODULES = ("cvxpylayers", "cvxpy_loop", "reused", "qpax", "jaxopt", "qpth", "gurobi")
+
+
+def available(dtype: str) -> tuple[list[Solver], list[str]]:
+    """Every peer that can be imported, and for each other one a sentence that says why it is left out."""
+    solvers: list[Solver] = []
+    missing: list[str] = []
+    for name in _MODULES:
+        try:
+            module = importlib.import_module(f"benchmarks.peers.{name}")
+        except ImportError as cause:
+            missing.append(f"{name} is left out: {cause}.")
+        else:
+            solvers += module.solvers(dtype)
+    return solvers, missing

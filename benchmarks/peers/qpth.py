@@ -1,0 +1,64 @@
+"""qpth (OptNet's batched interior-point layer in PyTorch), where it is installed. Quadratic programs only."""
+
+# pyright: reportMissingImports=false
+# The type checker also runs where the peers are not installed.
+
+import numpy as np
+import torch
+from qpth.qp import QPFunction
+
+from benchmarks.peers import Run, Solver
+from benchmarks.peers.quadratic import quadratic, with_weights
+from benchmarks.problems import Points, Problem
+
+torch.set_num_threads(1)
+# The layer asks for a positive definite P; the extra variables of a budget have none of their own.
+RIDGE = 1e-6
+
+
+class Qpth:
+    title = "qpth"
+
+    def forward(self, problem: Problem, points: Points) -> Run | None:
+        if problem.factor is not None:
+            return None
+        project, z = _projection(problem, points), torch.from_numpy(points.z)
+
+        def run() -> torch.Tensor:
+            with torch.no_grad():
+                return project(z)
+
+        return run
+
+    def backward(self, problem: Problem, points: Points) -> Run | None:
+        if problem.factor is not None:
+            return None
+        project, z = _projection(problem, points), torch.from_numpy(points.z)
+
+        def run() -> torch.Tensor:
+            proposed = z.clone().requires_grad_(True)
+            (gradient,) = torch.autograd.grad((project(proposed) ** 2).sum(), proposed)
+            return gradient
+
+        return run
+
+
+def _projection(problem: Problem, points: Points):
+    program = quadratic(problem)
+    P = torch.from_numpy(np.where(np.diag(program.P) > 0, 1.0, RIDGE)).diag()
+    states = [None] * len(points) if points.weights is None else points.weights
+    G = torch.from_numpy(np.stack([with_weights(program, weights) for weights in states]))
+    h, A, b = (torch.from_numpy(part) for part in (program.h, program.A, program.b))
+    if len(program.b) == 0:
+        A = b = torch.empty(0, dtype=torch.float64)
+    layer = QPFunction(verbose=-1, check_Q_spd=False)
+
+    def project(z: torch.Tensor) -> torch.Tensor:
+        pull = torch.nn.functional.pad(-z, (0, program.size - problem.dim))
+        return layer(P, pull, G, h, A, b)[:, : problem.dim]
+
+    return project
+
+
+def solvers(dtype: str) -> list[Solver]:
+    return [Qpth()]
