@@ -250,7 +250,7 @@ def _ellipsoid(n: int = 5) -> Family:
             lambda v: [(v["Q"], np.zeros(n), float(v["level"]))],
             _root,
         ),
-        problems=200,
+        problems=120,
     )
 
 
@@ -293,7 +293,7 @@ def _power_and_heat(n: int = 4) -> Family:
             lambda v: [(v["Q"], np.zeros(n), float(v["level"]))],
             _root,
         ),
-        problems=200,
+        problems=120,
         accuracy=1e-6,
     )
 
@@ -324,7 +324,7 @@ def _plane_and_ball(n: int = 4) -> Family:
             lambda v: (*box_rows(v["low"], v["low"] + 1), np.ones((1, n)), np.atleast_1d(v["total"])),
             lambda v: [(np.eye(n), v["centre"], 0.25 * n)],
         ),
-        problems=200,
+        problems=120,
         accuracy=1e-6,
     )
 

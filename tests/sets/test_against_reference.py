@@ -26,23 +26,23 @@ each = pytest.mark.parametrize(
 )
 
 
-def answers(feasible_set: ActionSet, z: Array, y: Array, g: Array, direction: Array, key: Array) -> dict[str, Array]:
+def answers(feasible_set: ActionSet, z: Array, far: Array, y: Array, g: Array, direction: Array, key: Array):
     """All that the tests ask of one set, as one program."""
-    a, c, sample = feasible_set.project(z), feasible_set.project(y), feasible_set.sample(key)
-    best = feasible_set.maximise_linear(g)
     centre = feasible_set.centre()
-    line = feasible_set.project(centre + direction) - centre
+    a, c, end = jax.vmap(feasible_set.project)(jnp.stack([z, y, centre + direction]))
+    executed, far_executed = jax.vmap(feasible_set.execute)(jnp.stack([z, far]))
+    line = end - centre
     reach = feasible_set.exit_distance(centre, line)
     reach = jnp.where(jnp.isfinite(reach), reach, 1.0)
-    points = {"projected": a, "again": feasible_set.project(a), "other": c, "best": best, "sample": sample}
-    points |= {"centre": centre, "executed": feasible_set.execute(z), "exit": centre + reach * line}
+    points = {"projected": a, "again": feasible_set.project(a), "other": c, "executed": executed, "far": far_executed}
+    points |= {"best": feasible_set.maximise_linear(g), "sample": feasible_set.sample(key), "centre": centre}
+    points |= {"exit": centre + reach * line}
     return points | {
-        "violations": jnp.stack([feasible_set.violation(point) for point in points.values()]),
+        "violations": jax.vmap(feasible_set.violation)(jnp.stack(list(points.values()))),
         "beyond": feasible_set.violation(centre + 1.01 * reach * line),
         "line": line,
         "scale": feasible_set.scale,
         "diameter": feasible_set.diameter(),
-        "gap": feasible_set.frank_wolfe_gap(sample, g),
     }
 
 
@@ -68,11 +68,9 @@ class Case:
         self.g = single(self.g)
         direction = rng.normal(size=(count, n)) * scale
         keys = jax.random.split(jax.random.key(0), count)
-        inputs = [jnp.asarray(x, dtype) for x in (self.z, self.y, self.g, direction)]
+        inputs = [jnp.asarray(x, dtype) for x in (self.z, self.far, self.y, self.g, direction)]
         found = jax.jit(jax.vmap(answers))(self.sets, *inputs, keys)
         self.found = {name: np.asarray(value, np.float64) for name, value in found.items()}
-        executed = jax.jit(jax.vmap(lambda s, z: (s.execute(z), s.violation(s.execute(z)))))
-        self.far_answers, self.far_violations = executed(self.sets, jnp.asarray(self.far, dtype))
         self.scale = self.found["scale"]
         self.eps = float(jnp.finfo(dtype).eps)
         # What the project promises: 1e-7 of scale in float64 (1e-6 for intersections), 1e-4 in float32.
@@ -141,9 +139,9 @@ def test_linear_maximisation_reaches_the_support(family: Family, dtype: type) ->
 
 @each
 def test_every_answer_is_inside(family: Family, dtype: type) -> None:
+    """Projections, executions (also of inputs at 1e6 of scale), maximisers, samples, centres and exits."""
     c = case(family, dtype)
     assert np.all(c.found["violations"] <= 1e-5 * c.scale[:, None])
-    assert np.all(np.asarray(c.far_violations) <= 1e-5 * c.scale)
 
 
 @each
@@ -167,7 +165,6 @@ def test_variational_inequality_and_linear_optimality_against_samples(family: Fa
         assert np.all(products <= allowed), feasible_point
         ahead = np.sum(c.g * (c.found[feasible_point] - c.found["best"]), axis=1)
         assert np.all(ahead <= 4 * c.accuracy * np.linalg.norm(c.g, axis=1) + 1e-300), feasible_point
-    assert np.all(c.found["gap"] >= -4 * c.accuracy * np.linalg.norm(c.g, axis=1))
 
 
 @each

@@ -14,7 +14,7 @@ from tests.sets.families import FAMILIES, Family
 each = pytest.mark.parametrize(
     "family", [pytest.param(f, id=f.name, marks=pytest.mark.xdist_group(f.name)) for f in FAMILIES]
 )
-COUNT = 60
+COUNT = 40
 
 
 def differences(feasible_set: ActionSet, z: Array, step: Array) -> Array:

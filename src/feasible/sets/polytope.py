@@ -69,7 +69,7 @@ class Polytope(ActionSet):
         system, p = self._system(), self.A_eq.shape[0]
         self.middle, radius = _chebyshev_centre(*map(stop_gradient, system), p, stop_gradient(guess))
         require("Polytope", radius >= -self.tolerance, "A, b and the bounds leave no point", EmptySetError)
-        self.vertices = enumerate_vertices(*system, p, self.middle, radius) if known(radius) else None
+        self.vertices = enumerate_vertices(*system, p, self.middle, radius) if known(radius, *system) else None
 
     @property
     def dim(self) -> int:

@@ -74,6 +74,7 @@ def nearest_on_budget(
     return jax.lax.platform_dependent(*inputs, default=vectorised, cuda=written_out)
 
 
+@functools.partial(jax.jit, static_argnames=("split", "equality"), inline=True)
 def _nearest(
     z: Float[Array, " n"],
     weights: Float[Array, " n"],
