@@ -34,7 +34,7 @@ class Family:
     build: Callable[..., ActionSet]
     draw: Callable[[np.random.Generator, int], Values]
     description: Description
-    problems: int = 1000  # how many are solved by the reference
+    problems: int = 1000  # how many the reference solves when there is time
     accuracy: float = 1e-7  # of scale, in float64
 
 

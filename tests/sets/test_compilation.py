@@ -30,7 +30,7 @@ def example(kind: int, seed: int) -> ActionSet:
         return Ball(rng.normal(size=4), 1.0)
     if kind == 2:
         return Allocation(2.0, np.zeros(4), rng.uniform(1, 2, size=4))
-    return Polytope(np.ones((1, 12)), 1.0 + rng.random(), 0.0, 1.0)
+    return Polytope(np.ones((1, 3)), 1.0 + rng.random(), 0.0, 1.0)
 
 
 @pytest.mark.parametrize("kind", range(4))

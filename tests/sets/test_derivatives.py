@@ -17,11 +17,12 @@ each = pytest.mark.parametrize(
 COUNT = 40
 
 
-def differences(feasible_set: ActionSet, z: Array, step: Array) -> Array:
-    eye = step * jnp.eye(z.shape[0], dtype=z.dtype)
-    ahead = jax.vmap(lambda e: feasible_set.project(z + e))(eye)
-    behind = jax.vmap(lambda e: feasible_set.project(z - e))(eye)
-    return (ahead - behind).T / (2 * step)
+def differences(feasible_set: ActionSet, z: Array, steps: Array) -> Array:
+    """Central differences of the projection, one matrix for each step."""
+    shifts = steps[:, None, None] * jnp.eye(z.shape[0], dtype=z.dtype)[None]
+    around = jnp.stack([z[None, None] + shifts, z[None, None] - shifts])
+    ahead, behind = jax.vmap(jax.vmap(jax.vmap(feasible_set.project)))(around)
+    return jnp.swapaxes(ahead - behind, 1, 2) / (2.0 * steps[:, None, None])
 
 
 @functools.cache
@@ -33,12 +34,12 @@ def jacobians(family: Family) -> dict[str, np.ndarray]:
     def one(v: dict[str, Array], noise: Array) -> dict[str, Array]:
         feasible_set = family.build(**v)
         z = feasible_set.centre() + noise * feasible_set.scale
-        step = 1e-5 * feasible_set.scale
+        fine, coarse = differences(feasible_set, z, jnp.asarray([1e-5, 3e-5]) * feasible_set.scale)
         return {
             "forward": jax.jacfwd(feasible_set.project)(z),
             "reverse": jax.jacrev(feasible_set.project)(z),
-            "fine": differences(feasible_set, z, step),
-            "coarse": differences(feasible_set, z, 3 * step),
+            "fine": fine,
+            "coarse": coarse,
         }
 
     return {name: np.asarray(value) for name, value in jax.jit(jax.vmap(one))(values, noise).items()}
@@ -60,11 +61,10 @@ def test_forward_and_reverse_agree(family: Family) -> None:
 
 
 @each
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
-def test_jacobian_is_finite_at_kinks(family: Family, dtype: type) -> None:
-    """At the origin, at ties, at points of the set, on its boundary, and far away."""
+def test_jacobian_is_finite_at_kinks(family: Family) -> None:
+    """In float32, at the origin, at ties, at points of the set, on its boundary, and far away."""
     rng = np.random.default_rng(5)
-    values = {name: jnp.asarray(value[0], dtype) for name, value in family.draw(rng, 1).items()}
+    values = {name: jnp.asarray(value[0], jnp.float32) for name, value in family.draw(rng, 1).items()}
 
     @jax.jit
     def jacobian(z: Array) -> Array:
@@ -74,7 +74,7 @@ def test_jacobian_is_finite_at_kinks(family: Family, dtype: type) -> None:
     n = feasible_set.dim
     corner = feasible_set.maximise_linear(np.ones(n))
     for z in [np.zeros(n), np.ones(n), feasible_set.centre(), corner, 2 * corner, np.full(n, 1e6)]:
-        assert np.all(np.isfinite(jacobian(jnp.asarray(z, dtype))))
+        assert np.all(np.isfinite(jacobian(jnp.asarray(z, jnp.float32))))
 
 
 def test_jacobian_is_the_identity_inside() -> None:

@@ -106,7 +106,7 @@ def _nearest(
 
 
 class Columns:
-    """The data of a budget problem, in blocks."""
+    """The data of a budget problem, in blocks. Its methods need no derivative: they find what is held fixed."""
 
     def __init__(self, z: Blocks, weights: Blocks, low: Blocks, high: Blocks):
         self.z, self.weights, self.low, self.high = z, weights, low, high
@@ -114,7 +114,7 @@ class Columns:
     def spent(self, price: Float[Array, ""]) -> Float[Array, ""]:
         """sum_i w_i clamp(z_i - price w_i, low_i, high_i): falls as the price rises."""
         return summed(
-            w * clamp(x - price * w, lo, hi)
+            w * jnp.minimum(jnp.maximum(x - price * w, lo), hi)
             for x, w, lo, hi in zip(self.z, self.weights, self.low, self.high, strict=True)
         )
 
