@@ -139,7 +139,7 @@ class Polytope(ActionSet):
     @compiled
     def diameter(self) -> Float[Array, ""]:
         if self.vertices is not None:
-            return jnp.max(jax.vmap(lambda v: jnp.max(jnp.linalg.norm(self.vertices - v, axis=1)))(self.vertices))
+            return jnp.max(jax.vmap(lambda v: jnp.max(jnp.linalg.norm(self.vertices - v[None], axis=1)))(self.vertices))
         return jnp.linalg.norm(self.high - self.low)
 
     def execute(self, z: Numbers) -> Float[Array, " n"]:
