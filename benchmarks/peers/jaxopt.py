@@ -1,6 +1,6 @@
 """jaxopt (no longer maintained): its projections on a ball, a section of a box and a polyhedron (by its OSQP)."""
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 # The type checker also runs where the peers are not installed.
 
 import jax.numpy as jnp

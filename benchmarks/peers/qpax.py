@@ -1,6 +1,6 @@
 """qpax: a differentiable interior-point solver in JAX, vectorised and compiled like ours. Quadratic programs only."""
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 # The type checker also runs where the peers are not installed.
 
 import jax.numpy as jnp
