@@ -20,13 +20,13 @@ def test_a_million_executions_are_feasible(family: Family) -> None:
 
     @jax.jit
     @jax.vmap
-    def violation(values: dict[str, jax.Array], z: jax.Array) -> jax.Array:
+    def excess(values: dict[str, jax.Array], z: jax.Array) -> jax.Array:
         feasible_set = family.build(**values)
-        return feasible_set.violation(feasible_set.execute(z * feasible_set.scale)) / feasible_set.scale
+        # Not divided by the scale, which is zero for a set that is the origin alone.
+        return feasible_set.violation(feasible_set.execute(z * feasible_set.scale)) - 1e-5 * feasible_set.scale
 
     for _ in range(MILLION // CHUNK):
         values = {name: jnp.asarray(v, jnp.float32) for name, v in family.draw(rng, CHUNK).items()}
         sizes = 10.0 ** rng.uniform(-3, 6, size=(CHUNK, 1))
         z = jnp.asarray(rng.normal(size=(CHUNK, family.description.dim)) * sizes, jnp.float32)
-        worst = np.asarray(violation(values, z))
-        assert np.all(worst <= 1e-5)
+        assert np.all(np.asarray(excess(values, z)) <= 0)

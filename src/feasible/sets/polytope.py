@@ -161,6 +161,8 @@ class Polytope(ActionSet):
         """The point on the ray from the centre to a where the last row violated beyond rounding is met."""
         rows, limits = self._system()
         middle = self.middle
+        plane = hold_equalities(rows, self.A_eq.shape[0])
+        a = a - jnp.where(plane.held, rows @ a - limits, 0.0) @ plane.inverse  # what rounding left of the equalities
         over = rows @ a - limits
         room = jnp.maximum(limits - rows @ middle, 0.0)
         rounding = 16 * jnp.finfo(self.dtype).eps * self.scale
