@@ -12,8 +12,7 @@ a step with `mj_rnePostConstraint`, which is left out: it fills in contact force
 # MuJoCo's compiled module declares its names to no type checker.
 # pyright: reportAttributeAccessIssue=false
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 
 import mujoco
 import numpy as np
@@ -30,6 +29,7 @@ from feasible.envs.mujoco.saving import (
     save_simulation,
     simulation_size,
 )
+from feasible.envs.threads import Threads
 
 Observations = Float64[np.ndarray, "copies observation"]
 VectorInfos = dict[str, "np.ndarray | VectorInfos"]
@@ -55,9 +55,9 @@ class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         max_episode_steps: int | None = None,
         **settings: object,
     ) -> None:
-        for name, value in (("num_envs", num_envs), ("threads", threads)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, not {value!r}.")
+        if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
+            raise ValueError(f"num_envs must be an integer of at least 1, not {num_envs!r}.")
+        self._threads = Threads(threads, num_envs)
         self.num_envs = num_envs
         self._prototype, self.episode_length = build_prototype(env_id, max_episode_steps, **settings)
         self._family = family_of(env_id, self._prototype)
@@ -68,8 +68,6 @@ class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self._positions = [data.qpos for data in self.data]
         self._velocities = [data.qvel for data in self.data]
         self._bodies = [data.xpos[body] for data in self.data for body in self._family.bodies]
-        self._shares = [range(num_envs)[i::threads] for i in range(min(threads, num_envs))]
-        self._pool = ThreadPoolExecutor(threads) if len(self._shares) > 1 else None
         self.single_observation_space = self._prototype.observation_space
         self.single_action_space = self._prototype.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -105,12 +103,12 @@ class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             raise ValueError(f"actions must have shape {(self.num_envs, self.model.nu)}, not {actions.shape}.")
         controls, frames = self._controls, self._prototype.frame_skip
 
-        def simulate(copies: range) -> None:
-            for copy in copies:
+        def simulate(first: int, last: int) -> None:
+            for copy in range(first, last):
                 controls[copy][:] = actions[copy]
                 mujoco.mj_step(self.model, self.data[copy], frames)
 
-        self._share_out(simulate)
+        self._threads.run(simulate)
         before, after = self._frame, self._gather()
         rewards, infos = self._family.reward(before, actions, after)
         observations = self._family.observe(after)
@@ -149,8 +147,7 @@ class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     def close_extras(self, **kwargs: object) -> None:
         """Let the threads and the prototype go."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._threads.close()
         self._prototype.close()
 
     def _start(self, generators: list[np.random.Generator]) -> tuple[Observations, VectorInfos]:
@@ -163,13 +160,6 @@ class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self._elapsed = 0
         self._frame = self._gather()
         return self._family.observe(self._frame), self._masked(self._family.reset_info(self._frame))
-
-    def _share_out(self, work: Callable[[range], None]) -> None:
-        if self._pool is None:
-            work(self._shares[0])
-        else:
-            for _ in self._pool.map(work, self._shares):
-                pass
 
     def _gather(self) -> Frame:
         copies = self.num_envs
