@@ -14,7 +14,7 @@ $(READY): pyproject.toml constraints.txt
 	touch $@
 
 demo: $(READY)
-	$(BIN)/python -m feasible.demo --out demo
+	$(BIN)/feasible demo --out demo
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from feasible import constraints as constraints
     from feasible import sets as sets
     from feasible import tasks as tasks
+    from feasible.agents import NFWPO as NFWPO
+    from feasible.agents import DDPGOptLayer as DDPGOptLayer
+    from feasible.agents import DDPGProjection as DDPGProjection
+    from feasible.agents import DDPGShaping as DDPGShaping
+    from feasible.agents import load as load
     from feasible.constraints import Constraint as Constraint
     from feasible.constraints import constrain as constrain
     from feasible.tasks import make as make
@@ -22,6 +27,11 @@ if TYPE_CHECKING:
 
 _MODULES = ("constraints", "sets", "tasks")
 _HOMES = {
+    "DDPGOptLayer": "feasible.agents",
+    "DDPGProjection": "feasible.agents",
+    "DDPGShaping": "feasible.agents",
+    "NFWPO": "feasible.agents",
+    "load": "feasible.agents",
     "Constraint": "feasible.constraints",
     "constrain": "feasible.constraints",
     "make": "feasible.tasks",

@@ -3,9 +3,93 @@
 Commands import what they need when they run, so that help is there at once.
 """
 
+import json
+import os
+import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
+
+if TYPE_CHECKING:
+    from feasible.algorithms.description import Plain
+
+
+def train(
+    task: str,
+    algo: str,
+    seed: int = 0,
+    steps: int | None = None,
+    settings: Literal["paper", "fair"] = "paper",
+    set: tuple[str, ...] = (),
+    variant: str = "",
+    out: Path = Path("runs"),
+    eval_every: int | None = None,
+    episodes: int | None = None,
+    checkpoint_every: int = 10_000,
+    tensorboard: bool = False,
+) -> None:
+    """Train one agent on a task; the run's folder is OUT/TASK/ALGO/seed-SEED.
+
+    Args:
+        task: Name of the task (`feasible tasks`).
+        algo: Name of the algorithm (`feasible algos`).
+        seed: Seed of everything random in the run.
+        steps: Environment steps; the paper's number for the task if not given.
+        settings: The paper's settings, or those that treat every method alike.
+        set: Changes of single settings, as NAME=VALUE.
+        variant: Name that tells this run's folder from others of the same task and algorithm.
+        out: Folder of all runs.
+        eval_every: Steps between evaluations.
+        episodes: Episodes an evaluation.
+        checkpoint_every: Steps between checkpoints.
+        tensorboard: Also write TensorBoard event files into the run's folder.
+    """
+    _one_thread()
+    from feasible.run.launch import configure, new_run
+
+    config = configure(
+        task,
+        algo,
+        seed,
+        steps=steps,
+        settings=settings,
+        changes=_changes(set),
+        variant=variant,
+        evaluation_interval=eval_every,
+        evaluation_episodes=episodes,
+        checkpoint_interval=checkpoint_every,
+    )
+    _train(new_run(out, config).path, tensorboard)
+
+
+def resume(run: Annotated[Path, tyro.conf.Positional], tensorboard: bool = False) -> None:
+    """Go on with a run from its last checkpoint, or from the beginning if it has none yet.
+
+    Args:
+        run: Folder of the run.
+        tensorboard: Also write TensorBoard event files into the run's folder.
+    """
+    _one_thread()
+    _train(run, tensorboard)
+
+
+def evaluate(
+    run: Annotated[Path, tyro.conf.Positional], episodes: int = 10, seed: int = 0, video: Path | None = None
+) -> None:
+    """Play episodes with a run's policy and print their returns.
+
+    Args:
+        run: Folder of the run, or its policy file.
+        episodes: How many episodes.
+        seed: Seed of the episodes.
+        video: Write the first episode to this file, an .mp4 or a .gif.
+    """
+    _one_thread()
+    from feasible.run.showing import show_evaluation
+
+    show_evaluation(run, episodes, seed, video)
 
 
 def tasks() -> None:
@@ -15,17 +99,92 @@ def tasks() -> None:
     print_tasks()
 
 
-COMMANDS = {"tasks": tasks}
+def algos() -> None:
+    """What algorithms there are."""
+    from feasible.listing import print_algos
+
+    print_algos()
+
+
+def demo(out: Path = Path("demo"), steps: int | None = None) -> None:
+    """Train two methods on two tasks for a few minutes, compare them and draw the result.
+
+    Args:
+        out: Folder for the runs, the figures and the page.
+        steps: Environment steps a run, instead of a budget for about five minutes in all.
+    """
+    _one_thread()
+    from feasible.demo import run_demo
+
+    run_demo(out, steps)
+
+
+COMMANDS = {"train": train, "evaluate": evaluate, "resume": resume, "tasks": tasks, "algos": algos, "demo": demo}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command that the arguments (by default those of the process) name."""
-    tyro.extras.subcommand_cli_from_dict(
-        COMMANDS,
-        prog="feasible",
-        description="Reinforcement learning whose every action is feasible.",
-        args=arguments,
-    )
+    try:
+        tyro.extras.subcommand_cli_from_dict(
+            COMMANDS,
+            prog="feasible",
+            description="Reinforcement learning whose every action is feasible.",
+            args=arguments,
+        )
+    except (ValueError, OSError, RuntimeError, FloatingPointError) as error:
+        if os.environ.get("FEASIBLE_TRACEBACK"):
+            raise
+        print(f"feasible: {_sentence(error)}", file=sys.stderr)
+        sys.exit(1)
+
+
+def _train(run: Path, tensorboard: bool) -> None:
+    from rich.console import Console
+
+    from feasible.run.folder import RunFolder
+    from feasible.run.progress import ProgressBar
+    from feasible.run.training import Watcher, watched_by
+    from feasible.run.training import train as train_run
+
+    console, folder = Console(), RunFolder(run)
+    with ProgressBar(console) as bar:
+        watchers: list[Watcher] = [bar]
+        if tensorboard:
+            from feasible.run.tensorboard import EventFiles
+
+            watchers.append(EventFiles(run))
+        outcome = train_run(folder, watched_by(watchers))
+    if outcome.finished:
+        news = "was finished before" if outcome.already else "finished"
+        console.print(f"{run} {news}, at step {outcome.step}; its policy: {folder.policy}")
+        return
+    console.print(f"Stopped at step {outcome.step} with a checkpoint. Go on with: feasible resume {run}")
+    sys.exit(130)
+
+
+def _changes(pairs: Sequence[str]) -> "dict[str, Plain]":
+    changes: dict[str, Plain] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"--set takes NAME=VALUE, not {pair!r}.")
+        try:
+            changes[name] = json.loads(value)
+        except json.JSONDecodeError:
+            changes[name] = value
+    return changes
+
+
+def _one_thread() -> None:
+    """A run is one thread: faster for networks of this size, and the same numbers on every number of cores."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "xla_cpu_multi_thread_eigen" not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1".strip()
+
+
+def _sentence(error: BaseException) -> str:
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return text or type(error).__name__
 
 
 if __name__ == "__main__":

@@ -1,142 +1,182 @@
-"""What `make demo` shows: the sets, what one projection costs, and a Frank-Wolfe step drawn in two dimensions."""
+"""The demonstration: two methods learn two tasks under a constraint, in minutes; then a table, figures and a page.
 
-import argparse
+The runs are ordinary ones, each a process of its own: what the demonstration does, `feasible train` does.
+"""
+
+import base64
+import os
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-import jax
-import jax.numpy as jnp
-import matplotlib
 import numpy as np
-from jaxtyping import Array, Float
-from matplotlib.axes import Axes
 from rich.console import Console
+from rich.live import Live
 from rich.table import Table
 
-from feasible import sets
-from feasible.sets import ActionSet
+from feasible.methods import find_method
+from feasible.run.folder import RunFolder, read_metrics
+from feasible.run.launch import configure, new_run
+from feasible.tasks import find_task
 
-BATCH = 1024
-TARGET = np.array([1.1, 0.9])  # where the drawn objective -||a - TARGET||^2 has its peak
-
-
-def gallery() -> dict[str, tuple[str, ActionSet]]:
-    """One example of every set: name -> (formula, set)."""
-    weights = [3.0, -8.0, 0.0, 12.0, 5.0, -2.0]
-    links = [[1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]]
-    heat = sets.EllipsoidBox(np.diag([1.0, 2.0, 3.0]) + 0.5, 1.0, 1.0)
-    return {
-        "Box": ("low <= a <= high", sets.Box(np.full(6, -1.0), 1.0)),
-        "Ball": ("||a - c|| <= r", sets.Ball(np.zeros(2), 0.05**0.5)),
-        "WeightedL1Box": ("sum |w a| <= budget in a box", sets.WeightedL1Box(weights, 20.0, 1.0)),
-        "PositivePowerBox": ("sum max(w a, 0) <= budget in a box", sets.PositivePowerBox(weights, 10.0, 1.0)),
-        "Allocation": ("sum a = total, low <= a <= high", sets.Allocation(150.0, np.full(5, 10.0), 35.0)),
-        "AllocationAtMost": ("sum a <= total, low <= a <= high", sets.AllocationAtMost(50.0, np.zeros(5), 35.0)),
-        "IntegerAllocation": ("whole numbers with sum a = total", sets.IntegerAllocation(150, np.full(5, 10.0), 35.0)),
-        "Polytope": ("A a <= b in a box", sets.Polytope(links, 50.0, 0.0, 50.0)),
-        "EllipsoidBox": ("a'Q a <= level in a box", heat),
-        "Intersection": ("a & b", heat & sets.WeightedL1Box([1.0, 2.0, 3.0], 1.5, 1.0)),
-    }
+ALGOS = ("nfwpo", "ddpg-projection")
 
 
-def microseconds(function: Callable[[Array], Array], points: Float[Array, "batch n"]) -> float:
-    """Median time of one compiled call on the batch, for one point."""
-    compiled = jax.jit(jax.vmap(function)).lower(points).compile()
-    seconds = []
-    for _ in range(7):
-        start = time.perf_counter()
-        jax.block_until_ready(compiled(points))
-        seconds.append(time.perf_counter() - start)
-    return 1e6 * float(np.median(seconds)) / len(points)
+@dataclass(frozen=True)
+class Budget:
+    """How long the demonstration trains on a task, and how often it looks."""
+
+    task: str
+    steps: int
+    evaluation_interval: int
+    warmup: int
 
 
-def cost_table() -> Table:
-    table = Table(title=f"Feasible sets: microseconds a point, batches of {BATCH} on {jax.devices()[0]}")
-    for column in ("set", "dim", "formula", "project", "maximise_linear", "largest violation"):
-        table.add_column(column, justify="left" if column in ("set", "formula") else "right")
-    key = jax.random.key(0)
-    for name, (formula, feasible_set) in gallery().items():
-        points = 2.0 * feasible_set.scale * jax.random.normal(key, (BATCH, feasible_set.dim), feasible_set.dtype)
-        executed = jax.jit(jax.vmap(feasible_set.execute))(points)
-        worst = float(jnp.max(jax.jit(jax.vmap(feasible_set.violation))(executed)))
+BUDGETS = (Budget("reacher", 20_000, 2_000, 1_000), Budget("bss-5", 30_000, 3_000, 5_000))
+Curve = dict[str, list[float]]
+
+
+def run_demo(out: Path, steps: int | None = None) -> None:
+    """Train, print the comparison, write figures and the page."""
+    console = Console()
+    folders = [(budget, algo, _new_run(out, budget, algo, steps)) for budget in reversed(BUDGETS) for algo in ALGOS]
+    _train([folder for _, _, folder in folders], console)
+    curves = {(budget.task, algo): _curve(folder) for budget, algo, folder in folders}
+    console.print(_comparison(curves))
+    figures = [_draw(out, budget.task, curves) for budget in BUDGETS]
+    page = _write_page(out, figures, curves)
+    console.print(f"The page: {page}")
+
+
+def _new_run(out: Path, budget: Budget, algo: str, steps: int | None) -> RunFolder:
+    config = configure(
+        budget.task,
+        algo,
+        0,
+        steps=steps or budget.steps,
+        settings="fair",
+        changes={"warmup": min(budget.warmup, (steps or budget.steps) // 4)},
+        variant=f"demo-{time.strftime('%Y%m%d-%H%M%S')}",
+        evaluation_interval=min(budget.evaluation_interval, max(1, (steps or budget.steps) // 4)),
+    )
+    return new_run(out / "runs", config)
+
+
+def _train(folders: list[RunFolder], console: Console) -> None:
+    """All runs, as many at a time as there are cores, with one overview of their progress."""
+    waiting, running, failed = list(folders), {}, []
+    with Live(_overview(folders), console=console, refresh_per_second=2) as live:
+        while waiting or running:
+            while waiting and len(running) < (os.cpu_count() or 1):
+                folder = waiting.pop(0)
+                command = [sys.executable, "-m", "feasible.cli", "resume", str(folder.path)]
+                running[folder.path] = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            for path, process in list(running.items()):
+                if process.poll() is not None:
+                    del running[path]
+                    if process.returncode:
+                        failed.append((path, process.stderr.read().decode().strip()))
+            live.update(_overview(folders))
+            time.sleep(0.5)
+    if failed:
+        path, reason = failed[0]
+        raise RuntimeError(f"{path} failed: {reason}")
+
+
+def _overview(folders: list[RunFolder]) -> Table:
+    table = Table(title="Training", title_justify="left")
+    for name in ("run", "step", "return", "executed violation", "steps a second"):
+        table.add_column(name, justify="left" if name == "run" else "right")
+    for folder in folders:
+        config, lines = folder.config(), read_metrics(folder.metrics)
+        last = {name: value for line in lines for name, value in line.items()}
         table.add_row(
-            name,
-            str(feasible_set.dim),
-            formula,
-            f"{microseconds(feasible_set.project, points):.2f}",
-            f"{microseconds(feasible_set.maximise_linear, points):.2f}",
-            f"{worst:.1e}",
+            f"{config.task}  {find_method(config.algo).title}",
+            f"{last.get('step', 0)} of {config.steps}",
+            f"{last['eval/return']:.1f}" if "eval/return" in last else "",
+            f"{last['violation/executed_max']:.0e}" if "violation/executed_max" in last else "",
+            f"{last['time/steps_per_second']:.0f}" if "time/steps_per_second" in last else "",
         )
     return table
 
 
-def draw(path: Path) -> None:
-    """Left: proposed points and what is executed for them. Right: Frank-Wolfe steps towards the best feasible point."""
+def _curve(folder: RunFolder) -> Curve:
+    lines = read_metrics(folder.metrics)
+    evaluated = [line for line in lines if "eval/return" in line]
+    counted = [line for line in lines if "violation/proposed_count" in line]
+    return {
+        "step": [line["step"] for line in evaluated],
+        "return": [line["eval/return"] for line in evaluated],
+        "counted_step": [line["step"] for line in counted],
+        "proposed": [line["violation/proposed_count"] for line in counted],
+        "executed": [line["violation/executed_max"] for line in counted],
+    }  # pyright: ignore[reportReturnType]
+
+
+def _comparison(curves: dict[tuple[str, str], Curve]) -> Table:
+    table = Table(title="What they learned, in short runs of one seed", title_justify="left")
+    for name in ("task", "method", "first return", "last return", "infeasible proposals", "executed violation"):
+        table.add_column(name, justify="left" if name in ("task", "method") else "right")
+    for row in _rows(curves):
+        table.add_row(*row)
+    return table
+
+
+def _rows(curves: dict[tuple[str, str], Curve]) -> list[tuple[str, ...]]:
+    return [
+        (
+            task,
+            find_method(algo).title,
+            f"{curve['return'][0]:.1f}",
+            f"{curve['return'][-1]:.1f}",
+            f"{curve['proposed'][-1]:.0f}",
+            f"{max(curve['executed']):.0e}",
+        )
+        for (task, algo), curve in curves.items()
+    ]
+
+
+def _draw(out: Path, task: str, curves: dict[tuple[str, str], Curve]) -> Path:
+    """Returns on the left, infeasible proposals on the right."""
     from matplotlib.figure import Figure  # no global state, no window
 
-    region = sets.WeightedL1Box([1.0, 2.0], 1.6, 1.0) & sets.Ball([0.15, 0.1], 0.9)
-    figure = Figure(figsize=(11, 5), layout="constrained")
-    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
-    for axes in (left, right):
-        boundary = _boundary(region)
-        axes.fill(*boundary.T, color="tab:blue", alpha=0.15)
-        axes.plot(*boundary.T, color="tab:blue", label="feasible set")
-        axes.set_aspect("equal")
-    _draw_projections(left, region)
-    _draw_frank_wolfe(right, region)
-    figure.savefig(path, dpi=150)
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for algo in ALGOS:
+        curve, title = curves[task, algo], find_method(algo).title
+        left.plot(curve["step"], curve["return"], marker="o", markersize=3, label=title)
+        right.plot(curve["counted_step"], curve["proposed"], label=title)
+    left.set(xlabel="step", ylabel="return of 10 episodes", title=find_task(task).title)
+    right.set(xlabel="step", ylabel="infeasible proposals so far", title="before the projection; executed: none")
+    left.legend()
+    path = out / f"{task}.png"
+    figure.savefig(path, dpi=130)
+    return path
 
 
-def _boundary(region: ActionSet) -> np.ndarray:
-    angles = jnp.linspace(0.0, 2 * jnp.pi, 721, dtype=region.dtype)
-    rays = jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
-    reach = jax.vmap(lambda ray: region.exit_distance(region.centre(), ray))(rays)
-    return np.asarray(region.centre()[None] + reach[:, None] * rays)
-
-
-def _draw_projections(axes: Axes, region: ActionSet) -> None:
-    proposed = np.random.default_rng(3).normal(0, 0.9, (40, 2))
-    executed = np.asarray(jax.vmap(region.execute)(jnp.asarray(proposed, region.dtype)))
-    for start, end in zip(proposed, executed, strict=True):
-        axes.plot([start[0], end[0]], [start[1], end[1]], color="0.7", linewidth=0.8, zorder=1)
-    axes.scatter(*proposed.T, s=16, color="tab:red", label="proposed", zorder=2)
-    axes.scatter(*executed.T, s=16, color="tab:green", label="executed", zorder=3)
-    axes.set_title("Projection: what is proposed, what is executed")
-    axes.legend(loc="lower left")
-
-
-def _draw_frank_wolfe(axes: Axes, region: ActionSet) -> None:
-    grid = np.linspace(-1.6, 1.6, 100)
-    height = -((grid[None, :] - TARGET[0]) ** 2) - (grid[:, None] - TARGET[1]) ** 2
-    axes.contour(grid, grid, height, levels=12, cmap="Greys", linewidths=0.6)
-    point = np.array([-0.6, -0.3])
-    path = [point]
-    for step in (0.4, 0.4, 0.3, 0.2, 0.1):
-        gradient = 2 * (TARGET - point)
-        vertex = np.asarray(region.maximise_linear(gradient))
-        axes.plot([point[0], vertex[0]], [point[1], vertex[1]], ":", color="tab:orange", linewidth=1)
-        axes.scatter(*vertex, marker="s", color="tab:orange", zorder=3)
-        point = point + step * (vertex - point)
-        path.append(point)
-    axes.plot(*np.array(path).T, "o-", color="tab:green", label="Frank-Wolfe steps, all feasible", zorder=4)
-    axes.scatter([], [], marker="s", color="tab:orange", label="maximise_linear(gradient)")
-    axes.set_title("A Frank-Wolfe step: towards the linear maximiser")
-    axes.legend(loc="lower left")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Show the feasible sets: a table of costs and one figure.")
-    parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the figure")
-    out = parser.parse_args().out
-    out.mkdir(parents=True, exist_ok=True)
-    matplotlib.use("Agg")
-    console = Console()
-    console.print("Measuring every set (compiling takes a minute the first time) ...")
-    console.print(cost_table())
-    draw(out / "sets.png")
-    console.print(f"Figure: {out / 'sets.png'}")
-
-
-if __name__ == "__main__":
-    main()
+def _write_page(out: Path, figures: list[Path], curves: dict[tuple[str, str], Curve]) -> Path:
+    images = "\n".join(
+        f'<img alt="{figure.stem}" src="data:image/png;base64,{base64.b64encode(figure.read_bytes()).decode()}">'
+        for figure in figures
+    )
+    rows = "\n".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in _rows(curves))
+    largest = max(float(np.max(curve["executed"])) for curve in curves.values())
+    page = out / "index.html"
+    page.write_text(
+        f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>feasible: a demonstration</title>
+<style>body {{ font: 16px/1.5 sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }}
+img {{ width: 100% }} td, th {{ padding: .2rem 1rem .2rem 0; text-align: left }}</style></head><body>
+<h1>Learning under a constraint</h1>
+<p>NFWPO and DDPG+Projection on two tasks of the paper, short runs of one seed with the settings that treat every
+method alike. Every executed action was feasible: the largest violation was {largest:.0e}.</p>
+<table><tr><th>task</th><th>method</th><th>first return</th><th>last return</th><th>infeasible proposals</th>
+<th>executed violation</th></tr>
+{rows}</table>
+{images}
+</body></html>
+"""
+    )
+    return page

@@ -6,6 +6,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from feasible.methods import METHODS
 from feasible.tasks import TASKS, Settings
 
 Cell = Callable[[Settings], str]
@@ -15,6 +16,19 @@ def print_tasks(console: Console | None = None) -> None:
     """Print both tables of the tasks."""
     console = console or Console()
     console.print(_task_table(), _settings_table())
+
+
+def print_algos(console: Console | None = None) -> None:
+    """Print the table of the algorithms."""
+    table = Table(title="Algorithms: --algo", title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("algorithm", style="bold", no_wrap=True)
+    table.add_column("in the paper", no_wrap=True)
+    table.add_column("what it does", ratio=1)
+    table.add_column("tasks")
+    for method in METHODS.values():
+        names = ", ".join(task.name for task in TASKS.values() if method.name in task.paper.batch_size)
+        table.add_row(method.name, method.title, method.summary, names)
+    (console or Console()).print(table)
 
 
 def _task_table() -> Table:

@@ -1,7 +1,7 @@
 """Allocations of a total over coordinates with bounds: bikes over stations, bandwidth over flows."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, require, scalar
@@ -39,6 +39,11 @@ class Allocation(ActionSet):
     def residuals(self, a: Float[Array, " n"]) -> Float[Array, " m"]:
         excess = jnp.atleast_1d(jnp.sum(a) - self.total)
         return jnp.concatenate([excess, -excess, self.low - a, a - self.high])
+
+    @compiled
+    def accepts(self, a: Float[Array, " n"]) -> Bool[Array, ""]:
+        """Whether no bound and no total is missed by more than half a unit."""
+        return jnp.max(self.residuals(a)) <= 0.5
 
     def residual_names(self) -> tuple[str, ...]:
         return ("sum a - total", "total - sum a", *entries("low - a", self.dim), *entries("a - high", self.dim))

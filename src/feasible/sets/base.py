@@ -119,6 +119,10 @@ class ActionSet(eqx.Module):
     def execute(self, z: Numbers, /) -> Float[Array, " n"]:
         """What an environment gets for the proposal z: the projection, or the nearest integer point."""
 
+    def accepts(self, a: Numbers, /) -> Bool[Array, ""]:
+        """Whether a proposal counts as feasible: `contains`, but for sets with an equality, which no network meets."""
+        return self.contains(a)
+
     def integrality(self, a: Numbers, /) -> Float[Array, ""]:
         """How far a point inside is from one that can be executed: zero but for integer sets."""
         return jnp.zeros((), self.dtype)

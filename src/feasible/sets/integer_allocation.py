@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.sets.allocation import Allocation, allocation_fields
 from feasible.sets.arguments import Numbers, floats, require
@@ -47,6 +47,9 @@ class IntegerAllocation(ActionSet):
 
     def residuals(self, a: Numbers) -> Float[Array, " m"]:
         return self.hull.residuals(a)
+
+    def accepts(self, a: Numbers) -> Bool[Array, ""]:
+        return self.hull.accepts(a)
 
     def residual_names(self) -> tuple[str, ...]:
         return self.hull.residual_names()

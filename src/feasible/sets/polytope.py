@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 from jax.lax import stop_gradient
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, known, require, vectors
@@ -83,6 +83,11 @@ class Polytope(ActionSet):
     def residuals(self, a: Float[Array, " n"]) -> Float[Array, " m"]:
         gap = self.A_eq @ a - self.b_eq
         return jnp.concatenate([gap, -gap, self.A @ a - self.b, self.low - a, a - self.high])
+
+    @compiled
+    def accepts(self, a: Float[Array, " n"]) -> Bool[Array, ""]:
+        """With equalities: whether no row and no bound is missed by more than half a unit."""
+        return jnp.max(self.residuals(a)) <= 0.5 if len(self.A_eq) else self.contains(a)
 
     def residual_names(self) -> tuple[str, ...]:
         return (

@@ -1,0 +1,19 @@
+"""Adam on a pytree of parameters: the one optimiser of the networks and tables here."""
+
+from typing import TypeVar
+
+import optax
+
+Parameters = TypeVar("Parameters")
+
+
+def adam_state(rate: float, parameters: Parameters) -> optax.OptState:
+    return optax.adam(rate).init(parameters)  # pyright: ignore[reportArgumentType] -- Optax's name for pytrees
+
+
+def adam_step(
+    rate: float, gradients: Parameters, state: optax.OptState, parameters: Parameters
+) -> tuple[Parameters, optax.OptState]:
+    """The parameters after one step against the gradients, and the optimiser's next state."""
+    updates, state = optax.adam(rate).update(gradients, state)  # pyright: ignore[reportArgumentType]
+    return optax.apply_updates(parameters, updates), state  # pyright: ignore[reportArgumentType, reportReturnType]

@@ -1,0 +1,164 @@
+"""NFWPO (Algorithm 2 of the paper) and the DDPG baselines: one off-policy actor-critic with an actor rule.
+
+    for each step
+        propose pi(s) + noise, clipped to the box; execute the feasible set's answer to it; store the transition
+        draw one batch B
+        actor:   one Adam step on the regression of pi(s) to the rule's reference actions, s in B
+        critic:  one Adam step on the mean over B of (r + gamma Q'(s', rule's target action) - Q(s, executed))^2
+        targets: actor' and critic' move towards the online networks by the ratio tau
+
+| method             | rule                  | shaping weight |
+|--------------------|-----------------------|----------------|
+| NFWPO              | `FrankWolfe(step)`    | 0              |
+| DDPG+Projection    | `PolicyGradient()`    | 0              |
+| DDPG+RewardShaping | `PolicyGradient()`    | > 0            |
+| DDPG+OptLayer      | `ThroughProjection()` | 0              |
+
+Against the paper's text: actions are stored as executed (its Algorithm 2 writes the proposal, its argument needs the
+executed one); target networks start as copies; a time limit is not a termination. Actor and critic are both updated
+from the networks as they were before the update, as the snapshots of Algorithm 2 say. Against the authors' code: one
+batch for both (they draw two), sampled from stored transitions only, and no defect of it (`feasible.studies`).
+"""
+
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from feasible.algorithms.actor_rules import ActorRule, regression_loss
+from feasible.algorithms.adam import adam_state, adam_step
+from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition, through
+from feasible.algorithms.nets import Actor, Critic, Hidden, Output, blend
+from feasible.algorithms.replay import Batch, Replay, draw, empty, store
+
+
+class DDPGState(eqx.Module):
+    actor: Actor
+    critic: Critic
+    target_actor: Actor
+    target_critic: Critic
+    actor_optimiser: optax.OptState
+    critic_optimiser: optax.OptState
+    replay: Replay
+
+
+class DDPG(Algorithm[DDPGState]):
+    """Deterministic policy gradient under action constraints; `rule` makes it NFWPO or one of the baselines."""
+
+    rule: ActorRule
+    noise: float | tuple[float, ...]
+    """Standard deviation of the Gaussian exploration noise, in units of the action."""
+    shaping: float = 0.0
+    """Weight of ||proposed - project(proposed)||, taken off the reward."""
+    warmup: int = 10_000
+    batch_size: int = 64
+    replay_size: int = 1_000_000
+    discount: float = 0.99
+    actor_rate: float = 1e-4
+    critic_rate: float = 1e-3
+    target_ratio: float = 1e-3
+    actor_interval: int = 1
+    critic_interval: int = 1
+    hidden_layers: tuple[int, ...] = (400, 300)
+    actor_hidden: Hidden = "relu"
+    critic_hidden: Hidden = "relu"
+    output: Output = "tanh"
+
+    @property
+    def intervals(self) -> Mapping[str, int]:
+        return {"actor": self.actor_interval, "critic": self.critic_interval}
+
+    def init(self, key: PRNGKeyArray, spec: Spec) -> DDPGState:
+        actor_key, critic_key = jax.random.split(key)
+        o, n = spec.observation_size, spec.action_size
+        nets = (
+            Actor(o, n, self.hidden_layers, self.actor_hidden, self.output, actor_key),
+            Critic(o, n, self.hidden_layers, self.critic_hidden, critic_key),
+        )
+        actor, critic = jax.tree.map(lambda leaf: leaf.astype(spec.low.dtype), nets)
+        return DDPGState(
+            actor,
+            critic,
+            jax.tree.map(jnp.copy, actor),
+            jax.tree.map(jnp.copy, critic),
+            adam_state(self.actor_rate, actor),
+            adam_state(self.critic_rate, critic),
+            empty(self.replay_size, spec),
+        )
+
+    def decide(
+        self, policy: Actor, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool
+    ) -> Decision:
+        output = policy(obs, spec.low, spec.high)
+        intended = spec.clip(output)
+        proposed = intended
+        if explore:
+            noise = jnp.asarray(self.noise, output.dtype) * jax.random.normal(key, output.shape, output.dtype)
+            proposed = spec.clip(output + noise)
+        return through(spec.feasible_set(obs), proposed, intended)
+
+    def observe(self, state: DDPGState, spec: Spec, transition: Transition) -> DDPGState:
+        reward = transition.reward
+        if self.shaping:
+            proposed = transition.decision.proposed
+            nearest = spec.feasible_set(transition.obs).project(proposed)
+            reward = reward - self.shaping * jnp.linalg.norm(proposed - nearest)
+        return eqx.tree_at(lambda s: s.replay, state, store(state.replay, transition, reward))
+
+    def update(self, state: DDPGState, spec: Spec, key: PRNGKeyArray, due: frozenset[str]) -> tuple[DDPGState, Metrics]:
+        batch = draw(state.replay, self.batch_size, key, spec)
+        metrics: Metrics = {}
+        actor, actor_optimiser = state.actor, state.actor_optimiser
+        critic, critic_optimiser = state.critic, state.critic_optimiser
+        if "actor" in due:
+            grads, seen = self.actor_gradient(state, spec, batch)
+            metrics |= seen
+            actor, actor_optimiser = adam_step(self.actor_rate, grads, actor_optimiser, actor)
+        if "critic" in due:
+            (loss, seen), grads = jax.value_and_grad(self.critic_loss, has_aux=True)(critic, state, spec, batch)
+            metrics |= {"critic/loss": loss, **seen}
+            critic, critic_optimiser = adam_step(self.critic_rate, grads, critic_optimiser, critic)
+        return DDPGState(
+            actor,
+            critic,
+            blend(state.target_actor, actor, self.target_ratio),
+            blend(state.target_critic, critic, self.target_ratio),
+            actor_optimiser,
+            critic_optimiser,
+            state.replay,
+        ), metrics
+
+    def actor_gradient(self, state: DDPGState, spec: Spec, batch: Batch) -> tuple[Actor, Metrics]:
+        """Gradient of the regression to the rule's reference actions, at the current actor."""
+
+        def direction(obs: Array, proposed: Array) -> tuple[Array, Metrics]:
+            def gradient(action: Array) -> Array:
+                return jax.grad(state.critic, argnums=1)(obs, action)
+
+            return self.rule.direction(spec.feasible_set(obs), proposed, gradient)
+
+        def loss(actor: Actor) -> tuple[Array, Metrics]:
+            actions = jax.vmap(lambda obs: actor(obs, spec.low, spec.high))(batch.obs)
+            proposed = jax.lax.stop_gradient(actions)
+            directions, metrics = jax.vmap(direction)(batch.obs, proposed)
+            return regression_loss(actions, proposed + directions), metrics
+
+        grads, metrics = jax.grad(loss, has_aux=True)(state.actor)
+        return grads, jax.tree.map(jnp.mean, metrics)
+
+    def critic_loss(self, critic: Critic, state: DDPGState, spec: Spec, batch: Batch) -> tuple[Array, Metrics]:
+        """Mean squared temporal-difference error of the executed actions."""
+
+        def next_value(obs: Array) -> Array:
+            output = state.target_actor(obs, spec.low, spec.high)
+            return state.target_critic(obs, self.rule.target_action(spec.feasible_set(obs), output))
+
+        target = batch.reward + self.discount * batch.continues * jax.vmap(next_value)(batch.next_obs)
+        values = jax.vmap(critic)(batch.obs, batch.executed)
+        return jnp.mean(jnp.square(values - target)), {"critic/value": jnp.mean(values)}
+
+    def policy(self, state: DDPGState) -> Actor:
+        return state.actor

@@ -1,0 +1,109 @@
+"""Networks of the paper: an actor and a critic of two hidden layers, the action entering the critic at the second.
+
+Functions of one observation; a batch is `jax.vmap`. Weights and biases start uniform in +-1/sqrt(inputs).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+Hidden = Literal["relu", "leaky_relu"]
+Output = Literal["tanh", "relu", "leaky_relu"]
+
+
+def leaky_relu(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """max(x, x/5)."""
+    return jax.nn.leaky_relu(x, 0.2)
+
+
+HIDDEN: dict[Hidden, Callable[[Array], Array]] = {"relu": jax.nn.relu, "leaky_relu": leaky_relu}
+
+
+class Dense(eqx.Module):
+    """x -> x W + b."""
+
+    weight: Float[Array, "i o"]
+    bias: Float[Array, " o"]
+
+    def __init__(self, inputs: int, outputs: int, key: PRNGKeyArray, *, fan_in: int | None = None):
+        reach = 1.0 / (fan_in or inputs) ** 0.5
+        first, second = jax.random.split(key)
+        self.weight = jax.random.uniform(first, (inputs, outputs), jnp.float32, -reach, reach)
+        self.bias = jax.random.uniform(second, (outputs,), jnp.float32, -reach, reach)
+
+    def __call__(self, x: Float[Array, " i"]) -> Float[Array, " o"]:
+        return x @ self.weight + self.bias
+
+
+class Actor(eqx.Module):
+    """pi(s): hidden layers, then an output activation in the units of the action box.
+
+    "tanh" spans the box [low, high]; "relu" and "leaky_relu" are the action itself, not bounded above.
+    """
+
+    layers: tuple[Dense, ...]
+    hidden: Hidden = eqx.field(static=True)
+    output: Output = eqx.field(static=True)
+
+    def __init__(
+        self, inputs: int, outputs: int, units: Sequence[int], hidden: Hidden, output: Output, key: PRNGKeyArray
+    ):
+        sizes = [inputs, *units, outputs]
+        keys = jax.random.split(key, len(sizes) - 1)
+        self.layers = tuple(Dense(i, o, k) for i, o, k in zip(sizes[:-1], sizes[1:], keys, strict=True))
+        self.hidden, self.output = hidden, output
+
+    def __call__(
+        self, obs: Float[Array, " o"], low: Float[Array, " n"], high: Float[Array, " n"]
+    ) -> Float[Array, " n"]:
+        x = obs
+        for layer in self.layers[:-1]:
+            x = HIDDEN[self.hidden](layer(x))
+        x = self.layers[-1](x)
+        if self.output == "tanh":
+            return 0.5 * (high + low) + 0.5 * (high - low) * jnp.tanh(x)
+        return HIDDEN[self.output](x)
+
+
+class Critic(eqx.Module):
+    """Q(s, a) = f_k(... f_2(f_1(s), a)): the action joins at the second layer.
+
+    A network of one hidden layer takes both at once. The second layer's weights are kept as two blocks, so that
+    nothing is concatenated and the gradient by the action touches the small block only.
+    """
+
+    layers: tuple[Dense, ...]
+    action_weight: Float[Array, "n o"]
+    hidden: Hidden = eqx.field(static=True)
+
+    def __init__(self, inputs: int, actions: int, units: Sequence[int], hidden: Hidden, key: PRNGKeyArray):
+        sizes = [inputs, *units, 1]
+        joined = min(1, len(units) - 1)
+        *keys, action_key = jax.random.split(key, len(sizes))
+        self.layers = tuple(
+            Dense(i, o, k, fan_in=i + actions if layer == joined else None)
+            for layer, (i, o, k) in enumerate(zip(sizes[:-1], sizes[1:], keys, strict=True))
+        )
+        reach = 1.0 / (sizes[joined] + actions) ** 0.5
+        self.action_weight = jax.random.uniform(action_key, (actions, sizes[joined + 1]), jnp.float32, -reach, reach)
+        self.hidden = hidden
+
+    def __call__(self, obs: Float[Array, " o"], action: Float[Array, " n"]) -> Float[Array, ""]:
+        joined = min(1, len(self.layers) - 2)
+        x = obs
+        for index, layer in enumerate(self.layers[:-1]):
+            before = layer(x)
+            x = HIDDEN[self.hidden](before + action @ self.action_weight if index == joined else before)
+        return self.layers[-1](x)[0]
+
+
+Net = TypeVar("Net")
+
+
+def blend(target: Net, online: Net, ratio: float) -> Net:
+    """(1 - ratio) target + ratio online: the soft update of a target network."""
+    return jax.tree.map(lambda t, o: t + ratio * (o - t), target, online)

@@ -1,0 +1,172 @@
+"""The methods by name: which algorithm each is, and how a task's settings become its hyper-parameters."""
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
+
+from feasible.tasks import Preset, Settings, Task
+
+if TYPE_CHECKING:
+    from feasible.algorithms.actor_rules import ActorRule
+    from feasible.algorithms.base import Algorithm
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method under the name by which people and runs know it."""
+
+    name: str
+    title: str
+    summary: str
+    build: Callable[[str, Settings], "Algorithm"]
+
+
+def _neural(rule: Callable[[Settings], "ActorRule"], *, shaped: bool = False) -> Callable[[str, Settings], "Algorithm"]:
+    def build(name: str, settings: Settings) -> "Algorithm":
+        from feasible.algorithms.ddpg import DDPG
+
+        if settings.noise is None or settings.actor_output == "table":
+            raise ValueError(f"{name} trains networks, but these settings are of a tabular policy.")
+        return DDPG(
+            rule=rule(settings),
+            noise=settings.noise,
+            shaping=settings.shaping_weight if shaped else 0.0,
+            warmup=settings.warmup_steps,
+            batch_size=settings.batch_size[name],
+            replay_size=settings.replay_size,
+            discount=settings.discount,
+            actor_rate=settings.actor_learning_rate,
+            critic_rate=settings.critic_learning_rate,
+            target_ratio=settings.target_ratio,
+            actor_interval=settings.actor_interval[name],
+            critic_interval=settings.critic_interval,
+            hidden_layers=settings.hidden_layers,
+            actor_hidden=settings.hidden_activation,
+            critic_hidden=settings.hidden_activation,
+            output=settings.actor_output,
+        )
+
+    return build
+
+
+def _tabular(
+    rule: Callable[[Settings], "ActorRule"], *, shaped: bool = False, direct: bool = False
+) -> Callable[[str, Settings], "Algorithm"]:
+    def build(name: str, settings: Settings) -> "Algorithm":
+        from feasible.algorithms.table import BikeTable
+
+        if settings.table is None or settings.epsilon is None or settings.target_table_interval is None:
+            raise ValueError(f"{name} trains a table, but these settings are of networks.")
+        return BikeTable(
+            rule=rule(settings),
+            bikes=settings.table.bikes,
+            low=settings.table.low,
+            high=settings.table.high,
+            stations=settings.table.stations,
+            table_rate=None if direct else settings.actor_learning_rate,
+            shaping=settings.shaping_weight if shaped else 0.0,
+            epsilon=settings.epsilon,
+            warmup=settings.warmup_steps,
+            batch_size=settings.batch_size[name],
+            replay_size=settings.replay_size,
+            discount=settings.discount,
+            critic_rate=settings.critic_learning_rate,
+            target_ratio=settings.target_ratio,
+            critic_interval=settings.critic_interval,
+            table_interval=settings.actor_interval[name],
+            target_interval=settings.target_table_interval,
+            hidden_layers=settings.hidden_layers,
+        )
+
+    return build
+
+
+def _frank_wolfe(settings: Settings) -> "ActorRule":
+    from feasible.algorithms.actor_rules import FrankWolfe
+
+    return FrankWolfe(settings.frank_wolfe_step)
+
+
+def _policy_gradient(settings: Settings) -> "ActorRule":
+    from feasible.algorithms.actor_rules import PolicyGradient
+
+    del settings
+    return PolicyGradient()
+
+
+def _through_projection(settings: Settings) -> "ActorRule":
+    from feasible.algorithms.actor_rules import ThroughProjection
+
+    del settings
+    return ThroughProjection()
+
+
+_METHODS = (
+    Method(
+        "nfwpo",
+        "NFWPO",
+        "regression of the policy to feasible reference actions found by a Frank-Wolfe step on the critic",
+        _neural(_frank_wolfe),
+    ),
+    Method(
+        "ddpg-projection",
+        "DDPG+Projection",
+        "DDPG whose proposals are projected before they are executed",
+        _neural(_policy_gradient),
+    ),
+    Method(
+        "ddpg-shaping",
+        "DDPG+RewardShaping",
+        "the same, with the distance to the projection taken off the reward",
+        _neural(_policy_gradient, shaped=True),
+    ),
+    Method(
+        "ddpg-optlayer",
+        "DDPG+OptLayer",
+        "DDPG with the projection as the actor's last layer, differentiated exactly",
+        _neural(_through_projection),
+    ),
+    Method(
+        "fwpo",
+        "FWPO",
+        "state-wise Frank-Wolfe steps on a table of actions, with a learned critic",
+        _tabular(_frank_wolfe, direct=True),
+    ),
+    Method(
+        "tabular-projection",
+        "Tabular projection",
+        "gradient steps of the critic on a table of actions, projected before they are executed",
+        _tabular(_policy_gradient),
+    ),
+    Method(
+        "tabular-shaping",
+        "Tabular shaping",
+        "the same, with the distance to the projection taken off the reward",
+        _tabular(_policy_gradient, shaped=True),
+    ),
+)
+
+METHODS: Mapping[str, Method] = {method.name: method for method in _METHODS}
+
+
+def find_method(name: str) -> Method:
+    """The method of that name; for another name an error that says which one may be meant."""
+    if name in METHODS:
+        return METHODS[name]
+    near = difflib.get_close_matches(str(name).lower(), METHODS, n=1, cutoff=0.0)[0]
+    raise ValueError(f"There is no algorithm {name!r}; did you mean {near!r}? Known ones: {', '.join(METHODS)}.")
+
+
+def build_algorithm(task: Task, name: str, preset: Preset, changes: Mapping[str, object] | None = None) -> "Algorithm":
+    """The algorithm of a method with a task's settings; `changes` are fields of the algorithm."""
+    method, settings = find_method(name), task.settings(preset)
+    if name not in settings.batch_size:
+        known = ", ".join(settings.batch_size)
+        raise ValueError(f"There are no settings of {name!r} for the task {task.name!r}; its methods are {known}.")
+    algorithm = method.build(name, settings)
+    unknown = set(changes or {}) - {f.name for f in fields(algorithm)}
+    if unknown:
+        known = ", ".join(f.name for f in fields(algorithm))
+        raise ValueError(f"{name} has no setting {min(unknown)!r}; it has {known}.")
+    return replace(algorithm, **(changes or {}))

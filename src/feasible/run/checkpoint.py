@@ -1,0 +1,125 @@
+"""Checkpoints: the complete state of a training run, replaced atomically.
+
+    checkpoint/state.feasible      networks, optimisers, counters, the environment's state, how far metrics.jsonl went
+    checkpoint/replay-A-B.npy      rows A to B-1 of the replay, appended
+
+The state file is the commit: segments written before it are valid once it names their count, later ones are ignored.
+"""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import cast
+
+import jax
+from jaxtyping import PyTree
+from numpy.typing import NDArray
+
+from feasible.algorithms.replay import Replay
+from feasible.run import replay_segments
+from feasible.run.archive import ArchiveError, read_archive, write_archive
+from feasible.run.driver import Driver, Tally
+from feasible.run.programs import Carry
+from feasible.run.pytrees import filled, named_arrays
+
+FORMAT = 1
+STATE = "state.feasible"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a checkpoint says besides the arrays."""
+
+    step: int
+    metrics_size: int
+    finished: bool
+
+
+def save(folder: Path, driver: Driver, metrics_size: int, *, finished: bool = False) -> None:
+    """Write a checkpoint; a finished run keeps no replay."""
+    folder.mkdir(parents=True, exist_ok=True)
+    carry = driver.carry
+    rest, replays = _split(carry)
+    counts = []
+    for replay in replays:
+        saved = max((s.last for s in replay_segments.segments(folder)), default=0)
+        counts.append(int(replay.count) if finished else replay_segments.append(folder, replay, saved))
+    arrays = named_arrays(rest, "carry")
+    if driver.plant.restorable and not finished:
+        arrays |= {f"environment/{name}": array for name, array in driver.plant.get_state().items()}
+    description = {
+        "format": FORMAT,
+        "step": driver.step,
+        "metrics_size": metrics_size,
+        "finished": finished,
+        "tally": asdict(driver.tally),
+        "replay_counts": counts,
+    }
+    write_archive(folder / STATE, description, arrays)
+    for replay, count in zip(replays, counts, strict=True):
+        replay_segments.prune(folder, 0 if finished else count, replay.capacity)
+
+
+def read(folder: Path) -> Saved | None:
+    """What the checkpoint in a folder says, or None if there is none yet."""
+    path = folder / STATE
+    if not path.exists():
+        return None
+    description, _ = _read(path)
+    step, size = (cast(int, description[name]) for name in ("step", "metrics_size"))
+    return Saved(step, size, finished=bool(description["finished"]))
+
+
+def restore(folder: Path, driver: Driver) -> None:
+    """Bring a new driver to the saved state. Without saved states of the environment a new episode begins."""
+    path = folder / STATE
+    description, arrays = _read(path)
+    shape = driver.programs.shape
+    rest, replays = _split(shape)
+    counts = cast(list[int], description["replay_counts"])
+    rest = filled(rest, arrays, "carry", str(path))
+    filled_rows = [replay_segments.refill(folder, r, c) for r, c in zip(replays, counts, strict=True)]
+    for replay, count in zip(replays, counts, strict=True):
+        replay_segments.prune(folder, count, replay.rows.shape[0])
+    carry = _join(rest, shape, filled_rows)
+    tally = Tally(**cast(dict, description["tally"]))
+    environment = _under("environment/", arrays)
+    if environment:
+        driver.plant.env.reset(seed=driver.seed)
+        driver.plant.set_state(environment)
+        driver.restore(carry, cast(int, description["step"]), tally)
+    else:
+        driver.restore_in_new_episode(carry, cast(int, description["step"]), tally)
+
+
+def _read(path: Path) -> tuple[dict[str, object], dict[str, NDArray]]:
+    description, arrays = read_archive(path)
+    if description.get("format") != FORMAT:
+        raise ArchiveError(
+            f"{path} has checkpoint format {description.get('format')}, this version of feasible reads {FORMAT}: "
+            "resume with the version that config.json names, or start the run again in another folder."
+        )
+    return description, arrays
+
+
+def _under(prefix: str, arrays: dict[str, NDArray]) -> dict[str, NDArray]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _is_replay(node: object) -> bool:
+    return isinstance(node, Replay)
+
+
+def _split(carry: Carry) -> tuple[PyTree, list[Replay]]:
+    """The carry with only the counters of its replays, and the replays."""
+    nodes, structure = jax.tree.flatten(carry, is_leaf=_is_replay)
+    rest = jax.tree.unflatten(structure, [node.count if isinstance(node, Replay) else node for node in nodes])
+    return rest, [node for node in nodes if isinstance(node, Replay)]
+
+
+def _join(rest: PyTree, shape: Carry, rows: list[NDArray]) -> Carry:
+    nodes, structure = jax.tree.flatten(shape, is_leaf=_is_replay)
+    values, given = iter(jax.tree.leaves(rest)), iter(rows)
+    full = [
+        Replay(jax.numpy.asarray(next(given)), next(values)) if _is_replay(node) else next(values) for node in nodes
+    ]
+    return jax.tree.unflatten(structure, full)

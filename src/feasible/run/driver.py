@@ -1,0 +1,160 @@
+"""The driver: one agent, one environment, one compiled dispatch per step.
+
+    the environment makes a step -> the program stores it, updates, chooses and certifies the next action -> ...
+
+The driver counts what a run reports and stops it with a sentence at the first number that is not finite and at the
+first action outside its feasible set. It knows nothing about the algorithm that it drives.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Generic
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from feasible.algorithms.base import Algorithm, State
+from feasible.constraints import Judge
+from feasible.run.environment import Plant
+from feasible.run.programs import JUDGEMENTS, Carry, Programs, pack
+
+
+class NotFiniteError(FloatingPointError):
+    """An observation, a reward or a loss is NaN or infinite."""
+
+
+@dataclass
+class Tally:
+    """What has been counted: over the whole run, over the running episode, and since the last report."""
+
+    proposed_violations: int = 0
+    intended_violations: int = 0
+    executed_violation: float = 0.0
+    episode_return: float = 0.0
+    finished_returns: list[float] = field(default_factory=list)
+    sums: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, names: Iterable[str], values: Float[np.ndarray, " m"]) -> None:
+        for name, value in zip(names, values.tolist(), strict=True):
+            self.sums[name] = self.sums.get(name, 0.0) + value
+            self.counts[name] = self.counts.get(name, 0) + 1
+
+    def report(self) -> dict[str, float]:
+        """The metrics since the last report, whose means start anew."""
+        metrics: dict[str, float] = {
+            "violation/proposed_count": self.proposed_violations,
+            "violation/intended_count": self.intended_violations,
+            "violation/executed_max": self.executed_violation,
+        }
+        if self.finished_returns:
+            metrics["train/episode_return"] = sum(self.finished_returns) / len(self.finished_returns)
+        metrics |= {name: total / self.counts[name] for name, total in self.sums.items()}
+        self.finished_returns, self.sums, self.counts = [], {}, {}
+        return metrics
+
+
+class Driver(Generic[State]):
+    """Training of one agent. `start` or `restore` first, then `advance` to any step."""
+
+    def __init__(self, algorithm: Algorithm[State], plant: Plant, seed: int):
+        self.algorithm, self.plant, self.seed = algorithm, plant, seed
+        self.programs = Programs(algorithm, plant.spec)
+        self.tally = Tally()
+        self.step = 0
+        self.halted = False
+        """Set (by a signal, say) to end `advance` after the running step."""
+        self._leaves: list[Array] = []
+        self._action: NDArray = np.zeros(0)
+
+    @property
+    def carry(self) -> Carry[State]:
+        return self.programs.carry(self._leaves)
+
+    @property
+    def started(self) -> bool:
+        return bool(self._leaves)
+
+    def start(self) -> None:
+        """Begin a run: the environment's first observation, the initial state, the first action."""
+        obs, _ = self.plant.env.reset(seed=self.seed)
+        obs = np.asarray(obs, np.float32)
+        self._check_finite(obs, 0.0)
+        self._leaves, report = self.programs.first(jax.random.key(self.seed), obs)
+        self._take(report, obs)
+
+    def restore(self, carry: Carry[State], step: int, tally: Tally) -> None:
+        """Go on from a saved state; the environment has been restored by the caller, or starts a new episode."""
+        self._leaves, self.step, self.tally = jax.tree.leaves(carry), step, tally
+        self._action = np.asarray(carry.decision.executed)
+
+    def restore_in_new_episode(self, carry: Carry[State], step: int, tally: Tally) -> None:
+        """The same for an environment whose state cannot be saved: the running episode is given up."""
+        obs, _ = self.plant.env.reset(seed=self.seed + step)
+        self.step, self.tally = step, replace(tally, episode_return=0.0)
+        self._leaves, report = self.programs.begin(jax.tree.leaves(carry), np.asarray(obs, np.float32))
+        self._take(report, obs)
+
+    def advance(self, until: int, made: Callable[[int], None] = lambda step: None) -> None:
+        """Make steps until `until` have been made in all; `made` hears of each."""
+        env, tally, size = self.plant.env, self.tally, self.plant.spec.action_size
+        while self.step < until and not self.halted:
+            next_obs, reward, terminated, truncated, _ = env.step(self._action)
+            reward, ended = float(reward), terminated or truncated
+            tally.episode_return += reward
+            seen = next_obs
+            if ended:
+                tally.finished_returns.append(tally.episode_return)
+                tally.episode_return = 0.0
+                seen, _ = env.reset()
+            packet = pack(next_obs, reward, terminated, truncated, seen)
+            self.step += 1
+            if not np.isfinite(packet).all():
+                self._check_finite(packet[: len(next_obs)], reward)
+                self._check_finite(packet[len(next_obs) : 2 * len(next_obs)], 0.0)
+            program = self.programs.program(self.step)
+            self._leaves, report = program.function(self._leaves, packet)
+            numbers = self._take(report, seen)
+            if program.metrics:
+                tally.add(program.metrics, numbers[size + len(JUDGEMENTS) :])
+            made(self.step)
+
+    def _take(self, report: Array, obs: NDArray) -> Float[np.ndarray, " r"]:
+        """Accept the next action, if it is one that may be executed."""
+        numbers, size = np.asarray(report), self.plant.spec.action_size
+        if not np.isfinite(numbers).all():
+            self._explain(numbers)
+        violation, tolerance, proposed, intended = numbers[size : size + len(JUDGEMENTS)].tolist()
+        if violation > tolerance:
+            judge = Judge(self.plant.constraint, "raise", batched=False)
+            raise judge.explain(np.asarray(obs, np.float32), numbers[:size], f" chosen after step {self.step}")
+        tally = self.tally
+        tally.executed_violation = max(tally.executed_violation, violation)
+        if self.step >= self.algorithm.warmup:
+            tally.proposed_violations += int(proposed)
+            tally.intended_violations += int(intended)
+        self._action = numbers[:size]
+        return numbers
+
+    def _check_finite(self, obs: NDArray, reward: float) -> None:
+        bad = np.flatnonzero(~np.isfinite(obs))
+        if len(bad):
+            raise NotFiniteError(
+                f"Entry {bad[0]} of the observation is {obs[bad[0]]} at step {self.step}: the environment must give "
+                "finite numbers (float32)."
+            )
+        if not np.isfinite(np.float32(reward)):
+            raise NotFiniteError(f"The reward is {reward} at step {self.step}: the environment must give finite ones.")
+
+    def _explain(self, numbers: Float[np.ndarray, " r"]) -> None:
+        names = (*(f"action entry {i}" for i in range(self.plant.spec.action_size)), *JUDGEMENTS)
+        names = (*names, *self.programs.program(self.step).metrics) if self.step else names
+        # Losses first: where the networks have gone, the action only follows.
+        order = [*range(len(names) - 1, -1, -1)]
+        worst = next(i for i in order if not np.isfinite(numbers[i]))
+        raise NotFiniteError(
+            f"{names[worst]} is {numbers[worst]} at step {self.step}: training has diverged; "
+            "lower the learning rates or bound the rewards, and go on from the last checkpoint."
+        )

@@ -1,0 +1,154 @@
+"""A run's folder: the only thing that report, resume and evaluate read.
+
+config.json      written first: settings, versions, hardware, command line
+metrics.jsonl    one JSON object a line, each with `step`; a torn last line is ignored
+checkpoint/      complete training state
+policy.feasible  the policy as of the last checkpoint
+"""
+
+import fcntl
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from feasible.algorithms.description import Plain
+from feasible.run.archive import ArchiveError, write_atomically
+from feasible.tasks import Preset
+
+PACKAGES = ("feasible", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "mujoco", "numba")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """All that decides a run; with the versions and the machine, what its numbers follow from."""
+
+    task: str
+    algo: str
+    seed: int
+    steps: int
+    settings: Preset
+    algorithm: Plain
+    evaluation_interval: int
+    evaluation_episodes: int
+    log_interval: int
+    checkpoint_interval: int
+    variant: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.task}/{self.algo}{'+' + self.variant if self.variant else ''}/seed-{self.seed}"
+
+
+class RunFolder:
+    """One run on disk."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.checkpoint = path / "checkpoint"
+        self.policy = path / "policy.feasible"
+        self.metrics = path / "metrics.jsonl"
+        self._config = path / "config.json"
+
+    def create(self, config: RunConfig) -> None:
+        """Begin a run here; refused where one has begun."""
+        if self._config.exists():
+            raise FileExistsError(
+                f"{self.path} holds a run already: go on with `feasible resume {self.path}`, "
+                "or choose another --out, --seed or --variant."
+            )
+        self.path.mkdir(parents=True, exist_ok=True)
+        described = {**asdict(config), "versions": _versions(), "machine": _machine(), "command": sys.argv}
+        write_atomically(self._config, (json.dumps(described, indent=1) + "\n").encode())
+
+    def config(self) -> RunConfig:
+        try:
+            described = json.loads(self._config.read_text())
+            names = RunConfig.__dataclass_fields__
+            return RunConfig(**{name: described[name] for name in names})
+        except FileNotFoundError as cause:
+            raise FileNotFoundError(f"{self.path} holds no run: there is no config.json in it.") from cause
+        except (json.JSONDecodeError, KeyError, TypeError) as cause:
+            raise ArchiveError(f"{self._config} is damaged or of another version ({cause}).") from cause
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from training the same run meanwhile."""
+        with self._config.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as cause:
+                raise RuntimeError(f"{self.path} is being trained by another process.") from cause
+            yield
+
+    def cut_metrics(self, size: int) -> None:
+        """Drop what was written after a checkpoint that had seen `size` bytes."""
+        if not self.metrics.exists():
+            self.metrics.touch()
+        there = self.metrics.stat().st_size
+        if there < size:
+            raise ArchiveError(
+                f"{self.metrics} has {there} bytes but the checkpoint has seen {size}: it was cut or replaced. "
+                "Put the file back, or delete the folder to start the run again."
+            )
+        os.truncate(self.metrics, size)
+
+    def log(self, line: Mapping[str, object]) -> None:
+        """Append one line."""
+        text = json.dumps(line) + "\n"
+        try:
+            with self.metrics.open("a") as file:
+                file.write(text)
+        except OSError as cause:
+            raise OSError(
+                cause.errno,
+                f"{self.metrics} could not be written ({cause.strerror}): free some space and resume the run; "
+                "its last checkpoint is intact",
+            ) from cause
+
+    def flush_metrics(self) -> int:
+        """Bring the lines to the disk; how many bytes they are."""
+        with self.metrics.open("a") as file:
+            os.fsync(file.fileno())
+        return self.metrics.stat().st_size
+
+
+def read_metrics(path: Path) -> list[dict[str, float | list[float]]]:
+    """The lines of a metrics file; a last line that was torn by a kill is left out."""
+    lines = path.read_text().split("\n") if path.exists() else []
+    complete, torn = lines[:-1], lines[-1:]
+    read = []
+    for number, line in enumerate(complete, 1):
+        try:
+            read.append(json.loads(line))
+        except json.JSONDecodeError as cause:
+            raise ArchiveError(f"{path} is damaged in line {number}.") from cause
+    del torn
+    return read
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed as a package"
+    return found
+
+
+def _machine() -> dict[str, str | int | None]:
+    import jax
+
+    device = jax.devices()[0]
+    return {
+        "system": platform.system(),
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "device": f"{device.platform} ({device.device_kind})",
+    }

@@ -1,0 +1,74 @@
+"""Runs by name: from what a person asks for to a configured run folder."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from feasible.algorithms.description import Plain, describe
+from feasible.methods import build_algorithm
+from feasible.run.folder import RunConfig, RunFolder
+from feasible.tasks import Preset, find_task
+
+
+def configure(
+    task: str,
+    algo: str,
+    seed: int,
+    *,
+    steps: int | None = None,
+    settings: Preset = "paper",
+    changes: Mapping[str, Plain] | None = None,
+    variant: str = "",
+    evaluation_interval: int | None = None,
+    evaluation_episodes: int | None = None,
+    checkpoint_interval: int = 10_000,
+) -> RunConfig:
+    """The resolved settings of a run. What is not said is the task's; `changes` are fields of the algorithm."""
+    known = find_task(task)
+    preset = known.settings(settings)
+    algorithm = build_algorithm(
+        known, algo, settings, {name: _tuples(value) for name, value in (changes or {}).items()}
+    )
+    interval = evaluation_interval or preset.evaluation_interval
+    return RunConfig(
+        task=task,
+        algo=algo,
+        seed=_at_least("seed", seed, 0),
+        steps=_at_least("steps", preset.training_steps if steps is None else steps, 1),
+        settings=settings,
+        algorithm=describe(algorithm),
+        evaluation_interval=_at_least("evaluation_interval", interval, 1),
+        evaluation_episodes=_at_least("evaluation_episodes", evaluation_episodes or preset.evaluation_episodes, 1),
+        log_interval=min(1_000, interval),
+        checkpoint_interval=_at_least("checkpoint_interval", checkpoint_interval, 1),
+        variant=variant or _variant(settings, changes or {}),
+    )
+
+
+def new_run(out: Path, config: RunConfig) -> RunFolder:
+    """The folder of a new run under `out`, with its config.json."""
+    folder = RunFolder(out / config.name)
+    folder.create(config)
+    return folder
+
+
+def _variant(settings: Preset, changes: Mapping[str, Plain]) -> str:
+    """What tells runs of one method apart: the preset, if it is not the paper's, and the changes."""
+    parts = [settings] if settings != "paper" else []
+    parts += [f"{name}={_short(value)}" for name, value in sorted(changes.items())]
+    return "+".join(parts)
+
+
+def _short(value: Plain) -> str:
+    if isinstance(value, dict):
+        return "-".join(str(item) for item in value.values())
+    return "-".join(str(item) for item in value) if isinstance(value, list) else str(value)
+
+
+def _tuples(value: Plain) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _at_least(name: str, value: int, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    return value

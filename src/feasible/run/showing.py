@@ -1,0 +1,81 @@
+"""`feasible evaluate`: the returns of a run's policy, in a table, and a film of one episode."""
+
+from pathlib import Path
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from feasible import tasks
+from feasible.run.archive import ArchiveError
+from feasible.run.environment import plant
+from feasible.run.evaluate import Evaluation, Policy, compiled_policy, evaluate, evaluation_seeds
+from feasible.run.folder import RunFolder
+from feasible.run.policy import load_policy
+
+KINDS = (".mp4", ".gif")
+
+
+def show_evaluation(run: Path, episodes: int, seed: int, video: Path | None) -> None:
+    """Evaluate the policy of a run folder, print the result, write the film."""
+    if episodes < 1:
+        raise ValueError(f"episodes must be at least 1, not {episodes}.")
+    if video is not None and video.suffix.lower() not in KINDS:
+        raise ValueError(f"video must end in {' or '.join(KINDS)}, not {video.name!r}.")
+    folder = RunFolder(run.parent if run.is_file() else run)
+    config = folder.config()
+    if not folder.policy.exists():
+        raise ArchiveError(f"{folder.path} has no policy yet: it is written with the first checkpoint.")
+    spec = plant(tasks.make(config.task)).spec
+    algorithm, policy = load_policy(folder.policy, spec)
+    act = compiled_policy(algorithm, spec)
+    env = tasks.make_vec(config.task, episodes)
+    seeds = evaluation_seeds(seed, 0, episodes)
+    console = Console()
+    console.print(_table(config.name, evaluate(act, policy, env, seeds)))
+    if video is not None:
+        film(act, policy, config.task, seeds[0], video)
+        console.print(f"Film of the first episode: {video}")
+
+
+def film(act: Policy, policy: object, task: str, seed: int, path: Path) -> None:
+    """Write one episode as a film; the frames go to the file as they come."""
+    import imageio.v2 as imageio  # brings its encoders along: only for films
+
+    env = tasks.make(task, render_mode="rgb_array")
+    simulator = plant(env).env
+    obs, _ = simulator.reset(seed=seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rate = float(env.metadata.get("render_fps", 30))
+    if path.suffix.lower() == ".mp4":
+        writer = imageio.get_writer(path, fps=rate, macro_block_size=1)
+    else:
+        writer = imageio.get_writer(path, duration=1000 / rate, loop=0)
+    with writer:
+        running = True
+        while running:
+            writer.append_data(_even(np.asarray(simulator.render())))  # pyright: ignore[reportAttributeAccessIssue]
+            row = np.asarray(act(policy, np.asarray(obs, np.float32)[None]))[0]
+            obs, _, terminated, truncated, _ = simulator.step(row[:-2])
+            running = not (terminated or truncated)
+    env.close()
+
+
+def _even(frame: np.ndarray) -> np.ndarray:
+    """The frame with even sides, as encoders of films want them."""
+    height, width = frame.shape[:2]
+    return frame[: height - height % 2, : width - width % 2]
+
+
+def _table(name: str, evaluation: Evaluation) -> Table:
+    table = Table(title=f"{name}: {len(evaluation.returns)} episodes without exploration on {jax.devices()[0]}")
+    table.add_column("episode", justify="right")
+    table.add_column("return", justify="right")
+    for number, value in enumerate(evaluation.returns, 1):
+        table.add_row(str(number), f"{value:.2f}")
+    spread = float(np.std(evaluation.returns))
+    table.add_section()
+    table.add_row("mean", f"{evaluation.mean:.2f} ± {spread:.2f}", style="bold")
+    table.caption = f"Largest violation of an executed action: {evaluation.executed_violation:.1e}"
+    return table

@@ -1,0 +1,32 @@
+"""TensorBoard event files of a run, for people who watch their runs there."""
+
+from pathlib import Path
+
+from feasible.run.folder import RunConfig
+from feasible.run.training import Line, Watcher
+
+
+class EventFiles(Watcher):
+    """Writes every metric of every line as a scalar under its own name."""
+
+    def __init__(self, folder: Path):
+        try:
+            from tensorboard.compat.proto.event_pb2 import Event  # pyright: ignore[reportAttributeAccessIssue]
+            from tensorboard.compat.proto.summary_pb2 import Summary  # pyright: ignore[reportAttributeAccessIssue]
+            from tensorboard.summary.writer.event_file_writer import EventFileWriter
+        except ImportError as cause:
+            raise ValueError("--tensorboard needs the package: pip install 'feasible[tensorboard]'.") from cause
+        self._event, self._summary = Event, Summary
+        self._writer = EventFileWriter(str(folder / "tensorboard"))
+
+    def begin(self, config: RunConfig, step: int) -> None:
+        del config, step
+
+    def logged(self, line: Line) -> None:
+        values = [
+            self._summary.Value(tag=name, simple_value=value)
+            for name, value in line.items()
+            if isinstance(value, int | float) and name != "step"
+        ]
+        self._writer.add_event(self._event(step=int(line["step"]), summary=self._summary(value=values)))  # pyright: ignore[reportArgumentType]
+        self._writer.flush()

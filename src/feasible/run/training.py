@@ -1,0 +1,163 @@
+"""A training run from its folder: start or go on, log, evaluate, checkpoint, finish."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+from feasible import tasks
+from feasible.algorithms.base import Algorithm
+from feasible.algorithms.description import build_algorithm
+from feasible.run import checkpoint
+from feasible.run.driver import Driver
+from feasible.run.environment import plant
+from feasible.run.evaluate import compiled_policy, evaluate, evaluation_seeds
+from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.policy import save_policy
+
+# One line of metrics.jsonl.
+Line = Mapping[str, float | list[float]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call ended: the step it reached, and whether that is the last one."""
+
+    step: int
+    finished: bool
+    already: bool = False
+    """Whether it was finished before the call."""
+
+
+class Watcher:
+    """What a person sees of a run; this one shows nothing."""
+
+    def begin(self, config: RunConfig, step: int) -> None: ...
+
+    def advanced(self, step: int) -> None: ...
+
+    def logged(self, line: Line) -> None: ...
+
+
+class _Watchers(Watcher):
+    def __init__(self, watchers: Sequence[Watcher]):
+        self._watchers = watchers
+
+    def begin(self, config: RunConfig, step: int) -> None:
+        for watcher in self._watchers:
+            watcher.begin(config, step)
+
+    def advanced(self, step: int) -> None:
+        for watcher in self._watchers:
+            watcher.advanced(step)
+
+    def logged(self, line: Line) -> None:
+        for watcher in self._watchers:
+            watcher.logged(line)
+
+
+def watched_by(watchers: Sequence[Watcher]) -> Watcher:
+    """Several watchers as one."""
+    return _Watchers(watchers)
+
+
+def train(folder: RunFolder, watcher: Watcher | None = None) -> Outcome:
+    """Train the run of a folder to its end, from its last checkpoint if it has one.
+
+    An interrupt (Ctrl-C) ends it after the running step, with a checkpoint.
+    """
+    watcher = watcher or Watcher()
+    config = folder.config()
+    with folder.locked():
+        saved = checkpoint.read(folder.checkpoint)
+        if saved is not None and saved.finished:
+            return Outcome(saved.step, finished=True, already=True)
+        algorithm = build_algorithm(config.algorithm)
+        driver = Driver(algorithm, plant(tasks.make(config.task)), config.seed)
+        if saved is None:
+            folder.cut_metrics(0)
+            driver.start()
+        else:
+            folder.cut_metrics(saved.metrics_size)
+            checkpoint.restore(folder.checkpoint, driver)
+        watcher.begin(config, driver.step)
+        with _stopped_by_interrupt(driver):
+            return _Run(config, folder, algorithm, driver, watcher).to_the_end()
+
+
+class _Run:
+    def __init__(
+        self, config: RunConfig, folder: RunFolder, algorithm: Algorithm, driver: Driver, watcher: Watcher
+    ) -> None:
+        self.config, self.folder, self.algorithm, self.driver, self.watcher = config, folder, algorithm, driver, watcher
+        self.act = compiled_policy(algorithm, driver.plant.spec)
+        self.env = tasks.make_vec(config.task, config.evaluation_episodes)
+        self.clock = time.perf_counter()
+        self.clock_step = driver.step
+
+    def to_the_end(self) -> Outcome:
+        config, driver = self.config, self.driver
+        while driver.step < config.steps and not driver.halted:
+            driver.advance(self._next_event(), self.watcher.advanced)
+            if driver.halted:
+                break
+            last = driver.step == config.steps
+            self._report(evaluated=last or driver.step % config.evaluation_interval == 0, last=last)
+            if not last and driver.step % config.checkpoint_interval == 0:
+                self._save(finished=False)
+        finished = driver.step >= config.steps
+        self._save(finished=finished)
+        return Outcome(driver.step, finished)
+
+    def _next_event(self) -> int:
+        config, step = self.config, self.driver.step
+        intervals = (config.log_interval, config.evaluation_interval, config.checkpoint_interval)
+        return min(config.steps, *((step // every + 1) * every for every in intervals))
+
+    def _report(self, *, evaluated: bool, last: bool) -> None:
+        driver, config = self.driver, self.config
+        line: dict[str, float | list[float]] = {}
+        if last or driver.step % config.log_interval == 0:
+            line |= driver.tally.report()
+            line["time/steps_per_second"] = (driver.step - self.clock_step) / (time.perf_counter() - self.clock)
+        if evaluated:
+            seeds = evaluation_seeds(config.seed, driver.step, config.evaluation_episodes)
+            policy = self.algorithm.policy(driver.carry.algorithm)
+            line |= evaluate(self.act, policy, self.env, seeds).metrics()
+        if line:
+            line = {"step": driver.step, **line}
+            self.folder.log(line)
+            self.watcher.logged(line)
+            self.clock, self.clock_step = time.perf_counter(), driver.step
+
+    def _save(self, *, finished: bool) -> None:
+        driver = self.driver
+        save_policy(
+            self.folder.policy, self.algorithm, driver.plant.spec, self.algorithm.policy(driver.carry.algorithm)
+        )
+        checkpoint.save(self.folder.checkpoint, driver, self.folder.flush_metrics(), finished=finished)
+
+
+@contextmanager
+def _stopped_by_interrupt(driver: Driver) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end the run after the running step; a second Ctrl-C ends it at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        driver.halted = True
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before: dict[signal.Signals, Callable | int | None] = {
+        number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
