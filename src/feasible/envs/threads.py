@@ -5,12 +5,17 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 
+def check_threads(threads: int) -> None:
+    """Refuse what is no number of threads."""
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise ValueError(f"threads must be an integer of at least 1, not {threads!r}.")
+
+
 class Threads:
     """Contiguous shares of `copies` for each of `threads`; one thread is the caller's own."""
 
     def __init__(self, threads: int, copies: int) -> None:
-        if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-            raise ValueError(f"threads must be an integer of at least 1, not {threads!r}.")
+        check_threads(threads)
         shares = min(threads, copies)
         self._bounds = list(pairwise(copies * share // shares for share in range(shares + 1)))
         self._pool = ThreadPoolExecutor(shares) if shares > 1 else None
