@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 
 def check_threads(threads: int) -> None:
@@ -20,13 +23,11 @@ class Threads:
         self._bounds = list(pairwise(copies * share // shares for share in range(shares + 1)))
         self._pool = ThreadPoolExecutor(shares) if shares > 1 else None
 
-    def run(self, work: Callable[[int, int], None]) -> None:
-        """Call `work(first, last)` for every share and wait for all of them."""
+    def run(self, work: Callable[[int, int], Result]) -> list[Result]:
+        """Call `work(first, last)` for every share, wait for all of them, and return what each gave."""
         if self._pool is None:
-            work(*self._bounds[0])
-        else:
-            for _ in self._pool.map(lambda bounds: work(*bounds), self._bounds):
-                pass
+            return [work(*self._bounds[0])]
+        return list(self._pool.map(lambda bounds: work(*bounds), self._bounds))
 
     def close(self) -> None:
         """Let the threads go."""
