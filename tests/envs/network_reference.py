@@ -1,14 +1,15 @@
-"""The packet network as a plain event loop in Python: slow, short, and written from the specification alone.
+"""The packet network as a plain event loop in Python: short, lean, and written from the specification alone.
 
-It shares nothing with the compiled simulator: its own copy of the topology, a `heapq` of events, and queues
-kept as lists of remaining service times whose head is worked off whenever a link is looked at. The tests
-compare the compiled simulator with it, and the benchmark takes it as the unit of speed.
+It shares nothing with the compiled simulator: its own copy of the topology, one `heapq` of events, and for each
+server when it will be idle and which services are yet to be completed. The tests compare the compiled simulator
+with it, and the benchmark takes it as the unit of speed; so there are no objects for packets, no calls but
+those of the heap and the queues, and random numbers are drawn a thousand at a time.
 """
 
-import heapq
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -33,156 +34,125 @@ def bandwidth(link: int) -> float:
     return 5000.0 if link < 16 else 50.0
 
 
+# Servers are the links forwards, then the links backwards. The way back crosses the last link twice and the first
+# one never.
+ROUTES = tuple((*path, LINKS + path[-1], *(LINKS + link for link in path[:0:-1])) for path in PATHS)
+SPEEDUP = [1.0] * LINKS + [RETURN_SPEEDUP] * LINKS
+DELAY = [PROPAGATION / speedup for speedup in SPEEDUP]
+TICK = -1
+
+
 class RandomSource:
-    """Service times and gaps drawn from one seeded generator; only those that are used."""
+    """Unit exponentials and gaps drawn from one seeded generator."""
+
+    mean_service = tuple(1.0 / bandwidth(server % LINKS) for server in range(2 * LINKS))
 
     def __init__(self, seed: int) -> None:
         self.generator = np.random.default_rng(seed)
 
-    def service(self, rate: float) -> float:
-        return self.generator.exponential(1.0 / rate)
+    def services(self) -> Iterator[float]:
+        while True:
+            yield from self.generator.exponential(size=1000).tolist()
 
-    def gap(self, mean_count: float) -> float:
-        return 1.0 / (self.generator.poisson(mean_count) + 1.0)
+    def gaps(self, mean_count: float) -> Iterator[float]:
+        while True:
+            yield from (1.0 / (self.generator.poisson(mean_count, 1000) + 1.0)).tolist()
 
 
 class RecordedSource:
-    """Service times and gaps read from a recording, in order of use."""
+    """Service times in seconds and gaps read from a recording, in order of use."""
+
+    mean_service = (1.0,) * (2 * LINKS)
 
     def __init__(self, services: Sequence[float], gaps: Sequence[float]) -> None:
-        self.services = iter(services)
-        self.gaps = iter(gaps)
+        self._services = services
+        self._gaps = iter(gaps)
         self.gaps_used = 0
 
-    def service(self, rate: float) -> float:
-        return next(self.services)
+    def services(self) -> Iterator[float]:
+        return iter(self._services)
 
-    def gap(self, mean_count: float) -> float:
-        self.gaps_used += 1
-        return next(self.gaps)
-
-
-class Queue:
-    """One direction of a link: a FIFO of remaining service times, worked off when looked at."""
-
-    def __init__(self) -> None:
-        self.remaining: list[float] = []
-        self.last_look = 0.0
-
-    def look(self, now: float) -> None:
-        elapsed = now - self.last_look
-        self.last_look = now
-        while self.remaining and elapsed > 0.0:
-            if self.remaining[0] <= elapsed:
-                elapsed -= self.remaining.pop(0)
-            else:
-                self.remaining[0] -= elapsed
-                elapsed = 0.0
-
-
-@dataclass
-class Packet:
-    path: int
-    hop: int = 0
-    latency: float = 0.0
+    def gaps(self, mean_count: float) -> Iterator[float]:
+        for gap in self._gaps:
+            self.gaps_used += 1
+            yield gap
 
 
 class ReferenceNetwork:
     """NSFNET by the recorded rules. `step` returns the quantities of one step by the recording's names."""
 
     def __init__(self, source: RandomSource | RecordedSource) -> None:
-        self.source = source
-        self.forward = [Queue() for _ in range(LINKS)]
-        self.backward = [Queue() for _ in range(LINKS)]
+        self.unit = [mean / speedup for mean, speedup in zip(source.mean_service, SPEEDUP, strict=True)]
+        self.services, self.gaps, start_gaps = source.services(), source.gaps(500.0), source.gaps(1000.0)
+        self.idle_at = [0.0] * (2 * LINKS)
+        self.completions: list[deque[float]] = [deque() for _ in range(LINKS)]
         self.now = 0.0
-        self.order = 0
-        # An event without a packet is an emission tick; the first is at time 0.
-        self.events: list[tuple[float, int, Packet | None]] = [(0.0, 0, None)]
+        # An event is its time, path (or TICK), place in the route, and latency so far.
+        self.events: list[tuple[float, int, int, float]] = [(0.0, TICK, 0, 0.0)]
         self.history = [[0.0] * 4 for _ in range(10)]
         self.played = 0
         for _ in range(2):
-            self.run([1.0 / 6.0] * len(PATHS), 0.15, 1000.0)
+            self.run([1.0 / 6.0] * len(PATHS), 0.15, start_gaps)
 
-    def in_flight(self) -> list[int]:
-        """Packets between emission and acknowledgement, by path."""
-        counts = [0] * len(PATHS)
-        for _, _, packet in self.events:
-            if packet is not None:
-                counts[packet.path] += 1
-        return counts
-
-    def schedule(self, time: float, packet: Packet | None) -> None:
-        self.order += 1
-        heapq.heappush(self.events, (time, self.order, packet))
-
-    def run(self, action: Sequence[float], duration: float, mean_count: float) -> None:
-        self.action = action
-        self.left = list(action)
-        self.cost = [100000.0 if rate == 0.0 else 0.0 for rate in action]
-        self.waste = 0.0
-        self.ticks = 0
-        self.sent = [0] * len(PATHS)
-        self.received = [0] * len(PATHS)
-        self.dropped = [0] * len(PATHS)
-        self.round_trips: list[list[float]] = [[], [], []]
-        start = self.now
-        while self.now < start + duration:
-            self.now, _, packet = heapq.heappop(self.events)
-            if packet is None:
-                self.tick()
-                self.schedule(self.now + self.source.gap(mean_count), None)
-            else:
-                self.enter(packet)
-        self.duration = self.now - start
-
-    def tick(self) -> None:
-        self.ticks += 1
-        candidate = 0
-        for path in range(len(PATHS)):
-            if self.cost[path] < self.cost[candidate] and self.left[path] > 0.0:
-                candidate = path
-        if self.cost[candidate] > self.waste and self.left[0] < 0.0:
-            self.waste += 6.0
-        elif self.left[candidate] > 0.0:
-            self.left[candidate] -= 1.0
-            self.cost[candidate] += 1.0 / self.action[candidate]
-            self.sent[candidate] += 1
-            self.enter(Packet(candidate))
-        else:
-            self.waste += 6.0
-
-    def enter(self, packet: Packet) -> None:
-        links = PATHS[packet.path]
-        hops = len(links)
-        if packet.hop == 2 * hops:
-            self.received[packet.path] += 1
-            self.round_trips[packet.path // 3].append(packet.latency)
-            return
-        if packet.hop < hops:
-            link = links[packet.hop]
-            queue = self.forward[link]
-            queue.look(self.now)
-            if len(queue.remaining) >= QUEUE_SIZE:
-                self.dropped[packet.path] += 1
-                return
-            delay = PROPAGATION + sum(queue.remaining)
-            queue.remaining.append(self.source.service(bandwidth(link)))
-        else:
-            # The way back crosses the last link twice and the first one never.
-            link = links[min(2 * hops - packet.hop, hops - 1)]
-            queue = self.backward[link]
-            queue.look(self.now)
-            delay = PROPAGATION / RETURN_SPEEDUP + sum(queue.remaining)
-            queue.remaining.append(self.source.service(bandwidth(link)) / RETURN_SPEEDUP)
-        packet.hop += 1
-        packet.latency += delay
-        self.schedule(self.now + delay, packet)
+    def run(self, action: Sequence[float], duration: float, gaps: Iterator[float]) -> None:
+        events, services, unit = self.events, self.services, self.unit
+        idle_at, completions = self.idle_at, self.completions
+        left = list(action)
+        cost = [100000.0 if rate == 0.0 else 0.0 for rate in action]
+        sent, received, dropped, round_trips = [0] * 9, [0] * 9, [0] * 9, [0.0] * 3
+        ticks, waste, silent = 0, 0.0, False
+        now, start, end = self.now, self.now, self.now + duration
+        while now < end:
+            now, path, hop, latency = heappop(events)
+            if path == TICK:
+                ticks += 1
+                heappush(events, (now + next(gaps), TICK, 0, 0.0))
+                if silent:
+                    continue
+                path = 0
+                for other in range(1, 9):
+                    if cost[other] < cost[path] and left[other] > 0.0:
+                        path = other
+                if left[path] <= 0.0:
+                    # So it will be at every later tick of this run.
+                    silent = True
+                    continue
+                if left[0] < 0.0 and cost[path] > waste:
+                    waste += 6.0
+                    continue
+                left[path] -= 1.0
+                cost[path] += 1.0 / action[path]
+                sent[path] += 1
+            route = ROUTES[path]
+            if hop == len(route):
+                received[path] += 1
+                round_trips[path // 3] += latency
+                continue
+            server = route[hop]
+            if server < LINKS:
+                queue = completions[server]
+                while queue and queue[0] <= now:
+                    queue.popleft()
+                if len(queue) >= QUEUE_SIZE:
+                    dropped[path] += 1
+                    continue
+            begin = idle_at[server]
+            if begin < now:
+                begin = now
+            completion = begin + next(services) * unit[server]
+            idle_at[server] = completion
+            if server < LINKS:
+                completions[server].append(completion)
+            delay = DELAY[server] + (begin - now)
+            heappush(events, (now + delay, path, hop + 1, latency + delay))
+        self.now, self.duration, self.ticks = now, now - start, ticks
+        self.sent, self.received, self.dropped, self.round_trips = sent, received, dropped, round_trips
 
     def step(self, action: Sequence[float]) -> dict[str, np.ndarray | float]:
-        self.run(action, 0.15 if self.played == 0 else 1.0, 500.0)
+        self.run(action, 0.15 if self.played == 0 else 1.0, self.gaps)
         self.played += 1
-        acked = [len(times) for times in self.round_trips]
-        lat = [sum(times) / len(times) if times else 0.0 for times in self.round_trips]
+        acked = [sum(self.received[3 * flow : 3 * flow + 3]) for flow in range(3)]
+        lat = [total / count if count else 0.0 for total, count in zip(self.round_trips, acked, strict=True)]
         thr = [(count - 1) / self.duration for count in acked]
         drop = [sum(self.dropped[index::3]) for index in range(3)]
         reward = 0.0

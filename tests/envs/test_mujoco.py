@@ -161,7 +161,7 @@ def test_restoring_at_many_moments_needs_the_warm_start() -> None:
             state = original.get_state()
             restored.set_state(state)
             cold.set_state(state)
-            cold.data[0].qacc_warmstart[:] = 0.0
+            cold.simulations.bind("qacc_warmstart")[:] = 0.0
         obs, reward, *_ = original.step(actions[start])
         restored_obs, restored_reward, *_ = restored.step(actions[start])
         np.testing.assert_array_equal(restored_obs, obs)

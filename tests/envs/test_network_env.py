@@ -223,7 +223,7 @@ def test_bad_arguments_are_refused():
         NSFNetEnv(render_mode="human")
     with pytest.raises(ValueError, match="number of copies must be at least 1"):
         NSFNetVectorEnv(0)
-    with pytest.raises(ValueError, match="threads must be at least 1"):
+    with pytest.raises(ValueError, match="threads must be an integer of at least 1"):
         NSFNetVectorEnv(2, threads=0)
     with pytest.raises(ValueError, match="must name 2 seeds"):
         NSFNetVectorEnv(2).reset(seed=[1, 2, 3])

@@ -8,7 +8,9 @@ With bikes x, demand D (from origin i to destination j) and action a (None: noth
     bikes       z_i = a_i - l_i + sum_k F_ki, then what exceeds a capacity goes elsewhere (`Rules.overflow`)
     reward          = -(c_lost (sum D - sum F) + c_overflow O + c_moving M), O the bikes that went elsewhere
 
-Cost: a few passes over a copy's stations^2 numbers in compiled code, copy after copy.
+Cost: a few passes over a copy's stations^2 numbers in compiled code, copy after copy. Compiled with Numba, since
+vectorised NumPy writes each of those passes to memory: 1024 copies of 3 and 5 stations then step 49 and 81 times as
+fast as a plain loop, and compiled 132 and 113 times.
 """
 
 from typing import NamedTuple

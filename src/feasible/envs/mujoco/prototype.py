@@ -1,12 +1,14 @@
-"""One of Gymnasium's own MuJoCo environments, bare, from which models, weights and resets are taken."""
+"""One of Gymnasium's own MuJoCo environments, bare, from which model, weights and starting places are taken."""
 
 import difflib
 import inspect
 from typing import NamedTuple
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.envs.mujoco import MujocoEnv
 from gymnasium.envs.registration import load_env_creator
+from jaxtyping import Float64
 
 SUPPORTED = ("HalfCheetah-v4", "HalfCheetah-v5", "Reacher-v4", "Reacher-v5")
 
@@ -36,3 +38,18 @@ def build_prototype(env_id: str, max_episode_steps: int | None, **settings: obje
         raise ValueError(f"max_episode_steps must be an integer of at least 1, not {length!r}.")
     assert isinstance(env, MujocoEnv)
     return Prototype(env, length)
+
+
+def draw_start(
+    env: MujocoEnv, generator: np.random.Generator
+) -> tuple[Float64[np.ndarray, " positions"], Float64[np.ndarray, " velocities"]]:
+    """Positions and velocities in which Gymnasium's `reset_model` starts an episode with this generator.
+
+    What it hands to `set_state` is kept, and nothing is simulated or observed: the copies do that together.
+    """
+    drawn = []
+    env.np_random = generator
+    vars(env).update(set_state=lambda *start: drawn.extend(start), _get_obs=lambda: None)
+    env.reset_model()
+    positions, velocities = drawn
+    return positions, velocities

@@ -19,7 +19,7 @@ from gymnasium.vector.utils import batch_space
 from jaxtyping import Float64, UInt8
 from numpy.typing import ArrayLike, NDArray
 
-from feasible.envs.network.copies import Copies
+from feasible.envs.network.copies import Copies, all_finite
 from feasible.envs.network.measurement import PACKET_RATE, RATE_UNIT
 from feasible.envs.network.picture import draw_network
 from feasible.envs.network.rules import Rules
@@ -62,12 +62,12 @@ def _check_arguments(episode_length: int, render_mode: str | None) -> None:
 
 
 def _rates(action: ArrayLike, shape: tuple[int, ...]) -> Float64[np.ndarray, "n k"]:
-    rates = np.asarray(action, dtype=np.float64)
+    rates = np.asarray(action, dtype=np.float64, order="C")
     if rates.shape != shape:
         raise ValueError(f"action: must have shape {shape}, one rate for each path, not {rates.shape}.")
-    if not np.isfinite(rates).all():
+    if not all_finite(rates):
         raise ValueError(f"action: must be finite rates, not {rates}.")
-    return np.ascontiguousarray(rates).reshape(-1, shape[-1])
+    return rates.reshape(-1, shape[-1])
 
 
 def _report(outcome: Results) -> dict[str, NDArray[np.float64]]:

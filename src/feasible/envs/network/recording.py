@@ -12,9 +12,9 @@ from feasible.envs.network.simulator import (
     OK,
     PACKETS_USED_UP,
     STEP_SECONDS,
-    restart,
     run,
 )
+from feasible.envs.network.startup import restart
 from feasible.envs.network.state import (
     DROPS,
     LATENCY,

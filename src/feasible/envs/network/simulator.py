@@ -38,7 +38,6 @@ from feasible.envs.network.state import (
     OLDEST,
     PACKET,
     PLACE,
-    PLAYED,
     PROPAGATION,
     RATE,
     RECEIVED,
@@ -53,10 +52,9 @@ from feasible.envs.network.state import (
     TICKS,
     UNIT_SERVICE,
 )
-from feasible.envs.network.wiring import DELAY, FLOW, LIMIT, UNIT
+from feasible.envs.network.wiring import FLOW
 
 OK, SERVICES_USED_UP, GAPS_USED_UP, PACKETS_USED_UP = 0, 1, 2, 3
-WARM_UP_RUNS, WARM_UP_SECONDS, WARM_UP_RATE, WARM_UP_TICKS = 2, 0.15, 1.0 / 6.0, 2.0
 STEP_SECONDS = 1.0
 UNUSED_PATH_COST = 100000.0
 WASTED_TICK = 6.0
@@ -269,43 +267,4 @@ def run(wiring, state, duration, table):
             break
     clock[NOW], clock[TICK], clock[DURATION] = now, tick, now - start
     counts[TICKS], counts[NEXT_SERVICE], counts[NEXT_GAP] = ticks, next_service, next_gap
-    return OK
-
-
-@njit(cache=True, nogil=True)
-def restart(wiring, state, table):
-    """Empty links, clock 0, then the start-up runs, which by the recorded rules put one packet on every path.
-
-    `table` is the law of the gaps during start-up.
-    """
-    state.clock[:] = 0.0
-    state.counts[PLAYED] = 0
-    state.counts[IN_FLIGHT] = 0
-    state.counts[FREE] = 0
-    for packet in range(state.packet_links.size // 2):
-        state.packet_links[2 * packet] = packet + 1
-    servers = wiring.servers.shape[1]
-    times, ends = state.server_times.reshape((servers, -1)), state.server_ends.reshape((servers, -1))
-    times[:, BUSY] = 0.0
-    times[:, PROPAGATION] = wiring.servers[DELAY]
-    times[:, UNIT_SERVICE] = wiring.servers[UNIT]
-    for link in range(servers // 2):
-        ends[link, OLDEST] = 0
-        ends[link, NEWEST] = 0
-        ends[link, ROOM] = np.uint64(wiring.servers[LIMIT, link])
-        ends[link, SIZE] = ends[link, ROOM]
-    state.tree_time[:] = np.inf
-    state.history[:] = 0.0
-    paths = state.ledger.shape[1]
-    for path in range(paths):
-        # Phases spread evenly, or paths of equal rates would all emit at the same ticks.
-        state.ledger[CREDIT, path] = path / paths
-        state.ledger[RATE, path] = WARM_UP_RATE
-    for _ in range(WARM_UP_RUNS):
-        status = run(wiring, state, WARM_UP_SECONDS, table)
-        if status != OK:
-            return status
-    # Gaps left over follow the law of the start-up; a replay goes on where it is.
-    if state.words.size > 0:
-        state.counts[NEXT_GAP] = state.gaps.size
     return OK
