@@ -1,5 +1,8 @@
 """The peers' way with a set: a solver called for every sample, here behind the same interface as a set of ours."""
 
+# Clarabel's compiled module declares its names to no type checker.
+# pyright: reportAttributeAccessIssue=false
+
 import clarabel
 import jax
 import numpy as np

@@ -83,29 +83,29 @@ def unit_box(obs: Array) -> Box:
 def stable_baselines() -> Stepper | None:
     """DDPG of Stable-Baselines3 at the same sizes."""
     try:
+        import stable_baselines3
         import torch
-        from stable_baselines3 import DDPG as Peer
     except ImportError:
         return None
     torch.set_num_threads(1)
-    return _learner(Peer, gym.make("HalfCheetah-v5"), {"net_arch": list(UNITS)})
+    return _learner(stable_baselines3.DDPG)
 
 
 def sbx() -> Stepper | None:
     """DDPG of SBX, Stable-Baselines3 in JAX."""
     try:
-        from sbx import DDPG as Peer
+        import sbx as peer
     except ImportError:
         return None
-    return _learner(Peer, gym.make("HalfCheetah-v5"), {"net_arch": list(UNITS)})
+    return _learner(peer.DDPG)
 
 
-def _learner(peer: Callable, env: gym.Env, policy: Mapping[str, object]) -> Stepper:
+def _learner(peer: Callable) -> Stepper:
     from stable_baselines3.common.noise import NormalActionNoise
 
     model = peer(
         "MlpPolicy",
-        env,
+        gym.make("HalfCheetah-v5"),
         batch_size=BATCH,
         learning_starts=WARMUP,
         buffer_size=REPLAY,
@@ -113,7 +113,7 @@ def _learner(peer: Callable, env: gym.Env, policy: Mapping[str, object]) -> Step
         gradient_steps=1,
         tau=1e-3,
         action_noise=NormalActionNoise(np.zeros(6), np.full(6, 0.1)),
-        policy_kwargs=dict(policy),
+        policy_kwargs={"net_arch": list(UNITS)},
         device="cpu",
         seed=0,
     )
@@ -160,12 +160,13 @@ def table(seconds: Mapping[str, list[float]], bound: Roofline) -> Table:
         1 - without / full for full, without in zip(seconds["ours"], seconds["box"], strict=True)
     )
     simulator = statistics.median(seconds["environment alone"])
+    least = bound.seconds + simulator
     result.caption = (
         f"Geometry: {100 * geometry:.1f}% of the step (ours against box).\n"
         f"Bound: {bound.flops / 1e6:.1f} Mflop at {bound.flop_rate / 1e9:.1f} Gflop/s "
         f"= {1e3 * bound.flop_seconds:.3f} ms, {bound.bytes / 1e6:.1f} MB at {bound.byte_rate / 1e9:.1f} GB/s "
         f"= {1e3 * bound.byte_seconds:.3f} ms, environment {1e3 * simulator:.3f} ms: "
-        f"together {1e3 * (bound.seconds + simulator):.3f} ms, {own / (bound.seconds + simulator):.2f} times that is ours."
+        f"together {1e3 * least:.3f} ms; ours takes {own / least:.2f} times that."
     )
     return result
 
@@ -201,7 +202,9 @@ def main() -> None:
         ratio = statistics.median(
             peer / own for peer, own in zip(seconds["Stable-Baselines3 DDPG"], seconds["ours"], strict=True)
         )
-        console.print(f"Against Stable-Baselines3: {ratio:.2f}x, {'reached' if ratio >= TARGET else 'missed'} ({TARGET}x).")
+        console.print(
+            f"Against Stable-Baselines3: {ratio:.2f}x, {'reached' if ratio >= TARGET else 'missed'} ({TARGET}x)."
+        )
     console.print(f"Traces during the run: {driver.programs.traces} for {len(driver.programs.made)} programs.")
     rows: Float[Array, "capacity width"] = driver.carry.algorithm.replay.rows
     console.print(f"Replay of {REPLAY:,} transitions: {rows.nbytes / 1e6:.0f} MB.")

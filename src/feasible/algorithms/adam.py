@@ -2,7 +2,10 @@
 
 from typing import TypeVar
 
+import jax
+import jax.numpy as jnp
 import optax
+from jaxtyping import Array, Float, PyTree
 
 Parameters = TypeVar("Parameters")
 
@@ -12,8 +15,18 @@ def adam_state(rate: float, parameters: Parameters) -> optax.OptState:
 
 
 def adam_step(
-    rate: float, gradients: Parameters, state: optax.OptState, parameters: Parameters
+    rate: float | Float[Array, ""], gradients: Parameters, state: optax.OptState, parameters: Parameters
 ) -> tuple[Parameters, optax.OptState]:
     """The parameters after one step against the gradients, and the optimiser's next state."""
     updates, state = optax.adam(rate).update(gradients, state)  # pyright: ignore[reportArgumentType]
     return optax.apply_updates(parameters, updates), state  # pyright: ignore[reportArgumentType, reportReturnType]
+
+
+def after(gradients: PyTree[Array], *rates: float) -> tuple[Float[Array, ""], ...]:
+    """The rates, to be had only when all gradients are known.
+
+    Then all reading of the networks comes before any writing, and XLA updates them in place; otherwise it copies
+    every weight that another gradient still needs, a tenth of a training step.
+    """
+    known = jnp.stack([leaf.ravel()[0] for leaf in jax.tree.leaves(gradients)]).sum()
+    return tuple(rate + 0.0 * known for rate in rates)

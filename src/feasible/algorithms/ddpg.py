@@ -29,7 +29,7 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.algorithms.actor_rules import ActorRule, regression_loss
-from feasible.algorithms.adam import adam_state, adam_step
+from feasible.algorithms.adam import adam_state, adam_step, after
 from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition, through
 from feasible.algorithms.nets import Actor, Critic, Hidden, Output, blend
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
@@ -110,17 +110,20 @@ class DDPG(Algorithm[DDPGState]):
 
     def update(self, state: DDPGState, spec: Spec, key: PRNGKeyArray, due: frozenset[str]) -> tuple[DDPGState, Metrics]:
         batch = draw(state.replay, self.batch_size, key, spec)
-        metrics: Metrics = {}
+        actor_grads, critic_grads, metrics = None, None, {}
+        if "actor" in due:
+            actor_grads, metrics = self.actor_gradient(state, spec, batch)
+        if "critic" in due:
+            gradient = jax.value_and_grad(self.critic_loss, has_aux=True)
+            (loss, seen), critic_grads = gradient(state.critic, state, spec, batch)
+            metrics = metrics | {"critic/loss": loss, **seen}
+        actor_rate, critic_rate = after((actor_grads, critic_grads), self.actor_rate, self.critic_rate)
         actor, actor_optimiser = state.actor, state.actor_optimiser
         critic, critic_optimiser = state.critic, state.critic_optimiser
-        if "actor" in due:
-            grads, seen = self.actor_gradient(state, spec, batch)
-            metrics |= seen
-            actor, actor_optimiser = adam_step(self.actor_rate, grads, actor_optimiser, actor)
-        if "critic" in due:
-            (loss, seen), grads = jax.value_and_grad(self.critic_loss, has_aux=True)(critic, state, spec, batch)
-            metrics |= {"critic/loss": loss, **seen}
-            critic, critic_optimiser = adam_step(self.critic_rate, grads, critic_optimiser, critic)
+        if actor_grads is not None:
+            actor, actor_optimiser = adam_step(actor_rate, actor_grads, actor_optimiser, actor)
+        if critic_grads is not None:
+            critic, critic_optimiser = adam_step(critic_rate, critic_grads, critic_optimiser, critic)
         return DDPGState(
             actor,
             critic,

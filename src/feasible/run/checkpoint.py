@@ -6,7 +6,7 @@
 The state file is the commit: segments written before it are valid once it names their count, later ones are ignored.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -51,7 +51,7 @@ def save(folder: Path, driver: Driver, metrics_size: int, *, finished: bool = Fa
         "step": driver.step,
         "metrics_size": metrics_size,
         "finished": finished,
-        "tally": asdict(driver.tally),
+        "tally": driver.tally.as_plain(),
         "replay_counts": counts,
     }
     write_archive(folder / STATE, description, arrays)
@@ -81,7 +81,7 @@ def restore(folder: Path, driver: Driver) -> None:
     for replay, count in zip(replays, counts, strict=True):
         replay_segments.prune(folder, count, replay.rows.shape[0])
     carry = _join(rest, shape, filled_rows)
-    tally = Tally(**cast(dict, description["tally"]))
+    tally = Tally.from_plain(cast(dict, description["tally"]))
     environment = _under("environment/", arrays)
     if environment:
         driver.plant.env.reset(seed=driver.seed)

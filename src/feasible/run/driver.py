@@ -6,8 +6,10 @@ The driver counts what a run reports and stops it with a sentence at the first n
 first action outside its feasible set. It knows nothing about the algorithm that it drives.
 """
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+import math
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
 from typing import Generic
 
 import jax
@@ -34,13 +36,15 @@ class Tally:
     executed_violation: float = 0.0
     episode_return: float = 0.0
     finished_returns: list[float] = field(default_factory=list)
-    sums: dict[str, float] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
+    means: dict[tuple[str, ...], Float[np.ndarray, " m+1"]] = field(default_factory=dict)
+    """By the metrics of each program: their sums, and how often they were added."""
 
-    def add(self, names: Iterable[str], values: Float[np.ndarray, " m"]) -> None:
-        for name, value in zip(names, values.tolist(), strict=True):
-            self.sums[name] = self.sums.get(name, 0.0) + value
-            self.counts[name] = self.counts.get(name, 0) + 1
+    def add(self, names: tuple[str, ...], values: Float[np.ndarray, " m"]) -> None:
+        if names not in self.means:
+            self.means[names] = np.zeros(len(names) + 1)
+        sums = self.means[names]
+        sums[:-1] += values
+        sums[-1] += 1
 
     def report(self) -> dict[str, float]:
         """The metrics since the last report, whose means start anew."""
@@ -51,9 +55,25 @@ class Tally:
         }
         if self.finished_returns:
             metrics["train/episode_return"] = sum(self.finished_returns) / len(self.finished_returns)
-        metrics |= {name: total / self.counts[name] for name, total in self.sums.items()}
-        self.finished_returns, self.sums, self.counts = [], {}, {}
+        totals: defaultdict[str, float] = defaultdict(float)
+        counts: defaultdict[str, float] = defaultdict(float)
+        for names, sums in self.means.items():
+            for name, total in zip(names, sums.tolist(), strict=False):
+                totals[name] += total
+                counts[name] += sums[-1].item()
+        metrics |= {name: total / counts[name] for name, total in totals.items()}
+        self.finished_returns, self.means = [], {}
         return metrics
+
+    def as_plain(self) -> dict[str, object]:
+        """The tally as JSON can hold it."""
+        means = [[list(names), sums.tolist()] for names, sums in self.means.items()]
+        return {**{f.name: getattr(self, f.name) for f in fields(self)}, "means": means}
+
+    @classmethod
+    def from_plain(cls, plain: dict) -> "Tally":
+        means = {tuple(names): np.array(sums) for names, sums in plain["means"]}
+        return cls(**{**plain, "means": means})
 
 
 class Driver(Generic[State]):
@@ -66,6 +86,7 @@ class Driver(Generic[State]):
         self.step = 0
         self.halted = False
         """Set (by a signal, say) to end `advance` after the running step."""
+        self._size = plant.spec.action_size
         self._leaves: list[Array] = []
         self._action: NDArray = np.zeros(0)
 
@@ -99,7 +120,7 @@ class Driver(Generic[State]):
 
     def advance(self, until: int, made: Callable[[int], None] = lambda step: None) -> None:
         """Make steps until `until` have been made in all; `made` hears of each."""
-        env, tally, size = self.plant.env, self.tally, self.plant.spec.action_size
+        env, tally, begin = self.plant.env, self.tally, self._size + len(JUDGEMENTS)
         while self.step < until and not self.halted:
             next_obs, reward, terminated, truncated, _ = env.step(self._action)
             reward, ended = float(reward), terminated or truncated
@@ -111,20 +132,20 @@ class Driver(Generic[State]):
                 seen, _ = env.reset()
             packet = pack(next_obs, reward, terminated, truncated, seen)
             self.step += 1
-            if not np.isfinite(packet).all():
+            if not math.isfinite(packet.sum()):
                 self._check_finite(packet[: len(next_obs)], reward)
                 self._check_finite(packet[len(next_obs) : 2 * len(next_obs)], 0.0)
             program = self.programs.program(self.step)
             self._leaves, report = program.function(self._leaves, packet)
             numbers = self._take(report, seen)
             if program.metrics:
-                tally.add(program.metrics, numbers[size + len(JUDGEMENTS) :])
+                tally.add(program.metrics, numbers[begin:])
             made(self.step)
 
     def _take(self, report: Array, obs: NDArray) -> Float[np.ndarray, " r"]:
         """Accept the next action, if it is one that may be executed."""
-        numbers, size = np.asarray(report), self.plant.spec.action_size
-        if not np.isfinite(numbers).all():
+        numbers, size = np.asarray(report), self._size
+        if not math.isfinite(numbers.sum()):
             self._explain(numbers)
         violation, tolerance, proposed, intended = numbers[size : size + len(JUDGEMENTS)].tolist()
         if violation > tolerance:
@@ -153,7 +174,9 @@ class Driver(Generic[State]):
         names = (*names, *self.programs.program(self.step).metrics) if self.step else names
         # Losses first: where the networks have gone, the action only follows.
         order = [*range(len(names) - 1, -1, -1)]
-        worst = next(i for i in order if not np.isfinite(numbers[i]))
+        worst = next((i for i in order if not np.isfinite(numbers[i])), None)
+        if worst is None:
+            return  # finite numbers with an infinite sum
         raise NotFiniteError(
             f"{names[worst]} is {numbers[worst]} at step {self.step}: training has diverged; "
             "lower the learning rates or bound the rewards, and go on from the last checkpoint."

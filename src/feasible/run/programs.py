@@ -5,6 +5,7 @@ it. The host hands in one packet of numbers and gets one report back; everything
 that is donated from one dispatch to the next.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
 from typing import Generic
@@ -63,6 +64,9 @@ class Programs(Generic[State]):
         self.spec = spec
         self.traces = 0
         self.made: dict[tuple[frozenset[str], bool], Program] = {}
+        self._warmup = algorithm.warmup
+        self._period = math.lcm(*algorithm.intervals.values())
+        self._by_phase: dict[int, Program] = {}
         obs = jax.ShapeDtypeStruct((spec.observation_size,), spec.low.dtype)
         self.shape: Carry[State] = jax.eval_shape(self._first, jax.random.key(0), obs)[0]
         self.structure = jax.tree.structure(self.shape)
@@ -77,6 +81,15 @@ class Programs(Generic[State]):
 
     def program(self, step: int) -> Program:
         """The program that follows environment step `step`."""
+        phase = step % self._period if step > self._warmup else -1
+        if phase < 0 or phase not in self._by_phase:
+            found = self._find(step)
+            if phase < 0:
+                return found
+            self._by_phase[phase] = found
+        return self._by_phase[phase]
+
+    def _find(self, step: int) -> Program:
         wanted = self.due(step), step < self.algorithm.warmup
         if wanted not in self.made:
             self.made[wanted] = self._make(*wanted)
