@@ -46,10 +46,6 @@ class Spec(eqx.Module):
         """The nearest point of the action box."""
         return jnp.clip(action, self.low, self.high)
 
-    def uniform(self, key: PRNGKeyArray) -> Float[Array, " n"]:
-        """A uniform point of the action box: the purely exploratory proposal of the warm-up."""
-        return jax.random.uniform(key, self.low.shape, self.low.dtype, self.low, self.high)
-
 
 class Decision(eqx.Module):
     """What becomes of one observation: the proposal, and the action that the environment gets for it."""
@@ -84,7 +80,7 @@ class Algorithm(eqx.Module, Generic[State]):
     """
 
     warmup: eqx.AbstractVar[int]
-    """Steps with uniformly drawn proposals before the first update."""
+    """Steps with actions drawn from the feasible sets before the first update."""
 
     @property
     @abstractmethod

@@ -65,7 +65,7 @@ def spec_of(observations: gym.Space, actions: gym.Space, constraint: Constraint,
         raise ValueError(f"env: the action space must be a one-dimensional Box, got {actions}.")
     if not (np.all(np.isfinite(actions.low)) and np.all(np.isfinite(actions.high))):
         raise ValueError(
-            "env: the action space must have finite bounds (exploration draws from it); "
+            "env: the action space must have finite bounds (outputs and exploration are scaled to it); "
             "wrap the environment with gymnasium.wrappers.RescaleAction or give its Box bounds."
         )
     low, high = (jnp.asarray(bound, jnp.float32) for bound in (actions.low, actions.high))
