@@ -105,10 +105,10 @@ class NFWPO(_Neural):
     >>> agent.learn(50_000, progress_bar=True).evaluate().mean
 
     Settings, all by keyword: `frank_wolfe_step` (0.05) is alpha of the paper; `noise` the standard deviation of the
-    exploration, in units of the action (a tenth of half the action box); `warmup` (1,000) steps with actions drawn from the feasible sets;
-    `batch_size` (64), `replay_size` (1,000,000), `discount` (0.99), `actor_rate` (1e-4), `critic_rate` (1e-3),
-    `target_ratio` (1e-3), `actor_interval` and `critic_interval` (1), `hidden_layers` ((400, 300)),
-    `actor_hidden`, `critic_hidden` ("relu" or "leaky_relu") and `output` ("tanh", "relu" or "leaky_relu").
+    exploration, in units of the action (a tenth of half the action box); `warmup` (1,000) steps with actions drawn
+    from the feasible sets; `batch_size` (64), `replay_size` (1,000,000), `discount` (0.99), `actor_rate` (1e-4),
+    `critic_rate` (1e-3), `target_ratio` (1e-3), `actor_interval` and `critic_interval` (1), `hidden_layers`
+    ((400, 300)), `actor_hidden` and `critic_hidden` ("relu" or "leaky_relu"), `output` ("tanh", "relu", "leaky_relu").
     """
 
     def __init__(self, env: gym.Env, *, seed: int = 0, frank_wolfe_step: float = 0.05, **settings: object):

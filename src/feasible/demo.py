@@ -1,24 +1,20 @@
 """The demonstration: two methods learn two tasks under a constraint, in minutes; then a table, figures and a page.
 
-The runs are ordinary ones, each a process of its own: what the demonstration does, `feasible train` does.
+The runs are ordinary ones, each a process of its own; a second call shows the result of the first.
 """
 
 import base64
-import os
-import subprocess
-import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 
 from feasible.methods import find_method
-from feasible.run.folder import RunFolder, read_metrics
-from feasible.run.launch import configure, new_run
+from feasible.run.folder import RunConfig, RunFolder, read_metrics
+from feasible.run.launch import configure
+from feasible.run.sweep import prepare, run_all
 from feasible.tasks import find_task
 
 ALGOS = ("nfwpo", "ddpg-projection")
@@ -41,65 +37,30 @@ Curve = dict[str, list[float]]
 def run_demo(out: Path, steps: int | None = None) -> None:
     """Train, print the comparison, write figures and the page."""
     console = Console()
-    folders = [(budget, algo, _new_run(out, budget, algo, steps)) for budget in reversed(BUDGETS) for algo in ALGOS]
-    _train([folder for _, _, folder in folders], console)
-    curves = {(budget.task, algo): _curve(folder) for budget, algo, folder in folders}
+    kinds = [(budget, algo) for budget in reversed(BUDGETS) for algo in ALGOS]
+    folders = prepare(out / "runs", [_config(budget, algo, steps) for budget, algo in kinds])
+    failures = run_all(folders, console)
+    if failures:
+        raise RuntimeError(f"{failures[0].folder.path} failed: {failures[0].reason}")
+    curves = {(budget.task, algo): _curve(folder) for (budget, algo), folder in zip(kinds, folders, strict=True)}
     console.print(_comparison(curves))
     figures = [_draw(out, budget.task, curves) for budget in BUDGETS]
     page = _write_page(out, figures, curves)
     console.print(f"The page: {page}")
 
 
-def _new_run(out: Path, budget: Budget, algo: str, steps: int | None) -> RunFolder:
-    config = configure(
+def _config(budget: Budget, algo: str, steps: int | None) -> RunConfig:
+    total = steps or budget.steps
+    return configure(
         budget.task,
         algo,
         0,
-        steps=steps or budget.steps,
+        steps=total,
         settings="fair",
-        changes={"warmup": min(budget.warmup, (steps or budget.steps) // 4)},
-        variant=f"demo-{time.strftime('%Y%m%d-%H%M%S')}",
-        evaluation_interval=min(budget.evaluation_interval, max(1, (steps or budget.steps) // 4)),
+        changes={"warmup": min(budget.warmup, total // 4)},
+        variant=f"demo-{total}",
+        evaluation_interval=min(budget.evaluation_interval, max(1, total // 4)),
     )
-    return new_run(out / "runs", config)
-
-
-def _train(folders: list[RunFolder], console: Console) -> None:
-    """All runs, as many at a time as there are cores, with one overview of their progress."""
-    waiting, running, failed = list(folders), {}, []
-    with Live(_overview(folders), console=console, refresh_per_second=2) as live:
-        while waiting or running:
-            while waiting and len(running) < (os.cpu_count() or 1):
-                folder = waiting.pop(0)
-                command = [sys.executable, "-m", "feasible.cli", "resume", str(folder.path)]
-                running[folder.path] = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            for path, process in list(running.items()):
-                if process.poll() is not None:
-                    del running[path]
-                    if process.returncode:
-                        failed.append((path, process.stderr.read().decode().strip()))
-            live.update(_overview(folders))
-            time.sleep(0.5)
-    if failed:
-        path, reason = failed[0]
-        raise RuntimeError(f"{path} failed: {reason}")
-
-
-def _overview(folders: list[RunFolder]) -> Table:
-    table = Table(title="Training", title_justify="left")
-    for name in ("run", "step", "return", "executed violation", "steps a second"):
-        table.add_column(name, justify="left" if name == "run" else "right")
-    for folder in folders:
-        config, lines = folder.config(), read_metrics(folder.metrics)
-        last = {name: value for line in lines for name, value in line.items()}
-        table.add_row(
-            f"{config.task}  {find_method(config.algo).title}",
-            f"{last.get('step', 0)} of {config.steps}",
-            f"{last['eval/return']:.1f}" if "eval/return" in last else "",
-            f"{last['violation/executed_max']:.0e}" if "violation/executed_max" in last else "",
-            f"{last['time/steps_per_second']:.0f}" if "time/steps_per_second" in last else "",
-        )
-    return table
 
 
 def _curve(folder: RunFolder) -> Curve:

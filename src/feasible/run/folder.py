@@ -66,6 +66,9 @@ class RunFolder:
         described = {**asdict(config), "versions": _versions(), "machine": _machine(), "command": sys.argv}
         write_atomically(self._config, (json.dumps(described, indent=1) + "\n").encode())
 
+    def exists(self) -> bool:
+        return self._config.exists()
+
     def config(self) -> RunConfig:
         try:
             described = json.loads(self._config.read_text())
