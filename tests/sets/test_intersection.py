@@ -65,3 +65,10 @@ def test_a_centre_is_found_where_the_parts_have_none_in_common() -> None:
     meet = Ball([0.0, 0.0], 1.0) & Ball([1.5, 0.0], 1.0) & Box([0.0, 0.2], 5.0)
     centre = np.asarray(meet.centre())
     assert np.max(np.asarray(meet.residuals(centre))) < -1e-3
+
+
+@pytest.mark.parametrize("steepness", [1.0, 1e3, 1e5, 1e6, 1e7])
+def test_linear_maximisation_where_one_part_hardly_matters(steepness: float) -> None:
+    """An ellipse in (a_1, a_2) and a box: for g = (1/2, 1, s) the maximiser is (0, 1, 1), whatever s > 0."""
+    heat = EllipsoidBox([[2.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 0.0]], 1.0, 1.0)
+    np.testing.assert_allclose(heat.maximise_linear([0.5, 1.0, steepness]), [0.0, 1.0, 1.0], atol=1e-7)

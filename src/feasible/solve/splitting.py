@@ -18,7 +18,8 @@ from jaxtyping import Array, Bool, Float, Int
 Projection = Callable[[Float[Array, " n"]], Float[Array, " n"]]
 
 ROUNDS = 300
-# Penalties tried one after the other, PATIENCE rounds each: what stalls under one seldom stalls under another.
+# Penalties tried one after the other, PATIENCE rounds each, and after each of them one as large as the multipliers are
+# by then: what stalls under one seldom stalls under another, and all of these where a multiplier is far from 1.
 PENALTIES = (1.0, 0.2, 3.0, 0.05)
 PATIENCE = 15
 # Shares of the Newton step that are tried: it overshoots where a piece ends on the way, by orders of magnitude where
@@ -92,8 +93,12 @@ def minimise_over_intersection(
         stalled = (level > 0.5 * state.level) & (level <= 64 * eps)
         finished = (level <= 4 * eps) | stalled
         rounds = state.rounds + 1
-        penalty = jnp.asarray(PENALTIES, target.dtype)[(rounds // PATIENCE) % len(PENALTIES)]
         x = jnp.tile(consensus(copies, fixed_pull, state.penalty), k)
+        multipliers = state.penalty * jnp.max(jnp.abs(copies - x)) / size
+        phase, age = rounds // PATIENCE, rounds % PATIENCE
+        usual = jnp.asarray(PENALTIES, target.dtype)[(phase // 2) % len(PENALTIES)]
+        balanced = jnp.where(age == 0, jnp.clip(multipliers, eps**0.5, 1e3), state.penalty)
+        penalty = jnp.where(phase % 2 == 0, usual, balanced)
         rescaled = x + (copies - x) * (state.penalty / penalty)  # the multipliers stay what they are
         return _Iterate(
             copies=jnp.where(finished, state.copies, rescaled),
