@@ -6,89 +6,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxtyping import Array
 from numpy.typing import NDArray
 
-from feasible.sets import ActionSet, IntegerAllocation
+from feasible.sets import IntegerAllocation
 from tests.reference import Reference
-from tests.sets.families import FAMILIES, Family, Values
-
-COUNT = 2000
-PRECISIONS = [jnp.float64, jnp.float32]
-
-each = pytest.mark.parametrize(
-    ("family", "dtype"),
-    [
-        pytest.param(f, d, id=f"{f.name}-{d.__name__}", marks=pytest.mark.xdist_group(f.name))
-        for f in FAMILIES
-        for d in PRECISIONS
-    ],
-)
+from tests.sets.cases import PRECISIONS, case, each_family, problems
+from tests.sets.cases import each_family_and_precision as each
+from tests.sets.families import Family, Values
 
 # All problems take minutes; the first fifth of them is enough to see a mistake.
 few_and_all = pytest.mark.parametrize("share", [0.2, pytest.param(1.0, marks=pytest.mark.slow)])
-
-
-def answers(feasible_set: ActionSet, z: Array, far: Array, y: Array, g: Array, direction: Array, key: Array):
-    """All that the tests ask of one set, as one program."""
-    centre = feasible_set.centre()
-    a, c, end = jax.vmap(feasible_set.project)(jnp.stack([z, y, centre + direction]))
-    executed, far_executed = jax.vmap(feasible_set.execute)(jnp.stack([z, far]))
-    line = end - centre
-    reach = feasible_set.exit_distance(centre, line)
-    reach = jnp.where(jnp.isfinite(reach), reach, 1.0)
-    points = {"projected": a, "again": feasible_set.project(a), "other": c, "executed": executed, "far": far_executed}
-    points |= {"best": feasible_set.maximise_linear(g), "sample": feasible_set.sample(key), "centre": centre}
-    points |= {"exit": centre + reach * line}
-    return points | {
-        "violations": jax.vmap(feasible_set.violation)(jnp.stack(list(points.values()))),
-        "beyond": feasible_set.violation(centre + 1.01 * reach * line),
-        "line": line,
-        "scale": feasible_set.scale,
-        "diameter": feasible_set.diameter(),
-    }
-
-
-class Case:
-    """A family's random sets and inputs, and the library's answers to them."""
-
-    def __init__(self, family: Family, dtype: type):
-        rng = np.random.default_rng(7)
-        count, n = min(COUNT, 2 * family.problems), family.description.dim
-        self.values = family.draw(rng, count)
-        cast = {name: jnp.asarray(value, dtype) for name, value in self.values.items()}
-        self.sets = jax.jit(jax.vmap(lambda v: family.build(**v)))(cast)
-        scale = np.asarray(jax.vmap(lambda s: s.scale)(self.sets), np.float64)[:, None]
-        sizes = scale * rng.choice([0.3, 1, 3, 30], size=(count, 1))
-        self.z = single(rng.normal(size=(count, n)) * sizes)
-        self.z[0::20] = 0  # the origin
-        self.z[1::20] = self.z[1::20, :1]  # exact ties
-        self.far = single(self.z * 1e6)
-        self.y = single(self.z + rng.normal(size=(count, n)) * scale)
-        self.g = rng.normal(size=(count, n))
-        self.g[2::20] = 0
-        self.g[3::20] = self.g[3::20, :1]
-        self.g = single(self.g)
-        direction = rng.normal(size=(count, n)) * scale
-        keys = jax.random.split(jax.random.key(0), count)
-        inputs = [jnp.asarray(x, dtype) for x in (self.z, self.far, self.y, self.g, direction)]
-        found = jax.jit(jax.vmap(answers))(self.sets, *inputs, keys)
-        self.found = {name: np.asarray(value, np.float64) for name, value in found.items()}
-        self.scale = self.found["scale"]
-        self.eps = float(jnp.finfo(dtype).eps)
-        # What the project promises: 1e-7 of scale in float64 (1e-6 for intersections), 1e-4 in float32.
-        self.accuracy = family.accuracy * self.scale if dtype == jnp.float64 else 1e-4 * self.scale
-        self.accuracy = self.accuracy + 8 * self.eps * np.linalg.norm(self.z, axis=1)
-
-
-@functools.cache
-def case(family: Family, dtype: type) -> Case:
-    return Case(family, dtype)
-
-
-def single(x: NDArray) -> NDArray:
-    """Rounded to float32, so that both precisions get the same problems."""
-    return x.astype(np.float32).astype(np.float64)
 
 
 @functools.cache
@@ -99,14 +26,14 @@ def reference(family: Family) -> Reference:
 @functools.cache
 def nearest(family: Family, count: int) -> list[NDArray]:
     """The reference's projections of the first problems: the same for both precisions."""
-    c = case(family, jnp.float64)
-    return [reference(family).project(c.z[k], member(c.values, k)) for k in range(count)]
+    asked = problems(family)
+    return [reference(family).project(asked.z[k], member(asked.values, k)) for k in range(count)]
 
 
 @functools.cache
 def supports(family: Family, count: int) -> list[float]:
-    c = case(family, jnp.float64)
-    return [reference(family).support(c.g[k], member(c.values, k)) for k in range(count)]
+    asked = problems(family)
+    return [reference(family).support(asked.g[k], member(asked.values, k)) for k in range(count)]
 
 
 def member(values: Values, index: int) -> dict[str, NDArray]:
@@ -189,13 +116,13 @@ def test_diameter_bounds_all_distances(family: Family, dtype: type) -> None:
             assert np.all(apart <= c.found["diameter"] * (1 + 1e-5) + 2e-5 * c.scale)
 
 
-@each
-def test_vmapped_equals_looped(family: Family, dtype: type) -> None:
-    c = case(family, dtype)
+@each_family
+def test_vmapped_equals_looped(family: Family) -> None:
+    c = case(family, jnp.float64)
     single = jax.jit(lambda s, z, g: (s.project(z), s.maximise_linear(g)))
     for k in range(0, 40, 4):
         one = jax.tree.map(lambda leaf, k=k: leaf[k], c.sets)
-        a, best = single(one, jnp.asarray(c.z[k], dtype), jnp.asarray(c.g[k], dtype))
+        a, best = single(one, jnp.asarray(c.z[k]), jnp.asarray(c.g[k]))
         np.testing.assert_allclose(a, c.found["projected"][k], atol=float(c.accuracy[k]), rtol=0)
         value = float(c.g[k] @ c.found["best"][k])
         slack = 2 * float(c.accuracy[k]) * float(np.linalg.norm(c.g[k]))

@@ -5,44 +5,44 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from jaxtyping import Array
 
 from feasible.sets import ActionSet, Ball, Box, Polytope, PositivePowerBox, WeightedL1Box
-from tests.sets.families import FAMILIES, Family
+from tests.sets.cases import case
+from tests.sets.cases import each_family as each
+from tests.sets.families import Family
 
-each = pytest.mark.parametrize(
-    "family", [pytest.param(f, id=f.name, marks=pytest.mark.xdist_group(f.name)) for f in FAMILIES]
-)
 COUNT = 40
 
 
-def differences(feasible_set: ActionSet, z: Array, steps: Array) -> Array:
-    """Central differences of the projection, one matrix for each step."""
-    shifts = steps[:, None, None] * jnp.eye(z.shape[0], dtype=z.dtype)[None]
-    around = jnp.stack([z[None, None] + shifts, z[None, None] - shifts])
-    ahead, behind = jax.vmap(jax.vmap(jax.vmap(feasible_set.project)))(around)
-    return jnp.swapaxes(ahead - behind, 1, 2) / (2.0 * steps[:, None, None])
+@jax.jit
+@jax.vmap
+def linearised(feasible_set: ActionSet, points: Array) -> tuple[Array, Array, Array]:
+    """Projections of the points with their Jacobians, forward and reverse, all of one linearisation."""
+
+    def one(z: Array) -> tuple[Array, Array, Array]:
+        a, slope = jax.linearize(feasible_set.project, z)
+        eye = jnp.eye(z.shape[0], dtype=z.dtype)
+        back = jax.linear_transpose(slope, z)
+        return a, jax.vmap(slope, out_axes=1)(eye), jax.vmap(lambda row: back(row)[0])(eye)
+
+    return jax.vmap(one)(points)
 
 
 @functools.cache
 def jacobians(family: Family) -> dict[str, np.ndarray]:
-    rng = np.random.default_rng(11)
-    values = {name: jnp.asarray(value) for name, value in family.draw(rng, COUNT).items()}
-    noise = jnp.asarray(rng.normal(size=(COUNT, family.description.dim)) * rng.choice([0.3, 2], size=(COUNT, 1)))
-
-    def one(v: dict[str, Array], noise: Array) -> dict[str, Array]:
-        feasible_set = family.build(**v)
-        z = feasible_set.centre() + noise * feasible_set.scale
-        fine, coarse = differences(feasible_set, z, jnp.asarray([1e-5, 3e-5]) * feasible_set.scale)
-        return {
-            "forward": jax.jacfwd(feasible_set.project)(z),
-            "reverse": jax.jacrev(feasible_set.project)(z),
-            "fine": fine,
-            "coarse": coarse,
-        }
-
-    return {name: np.asarray(value) for name, value in jax.jit(jax.vmap(one))(values, noise).items()}
+    """At random points, beside central differences with two steps."""
+    c, rng, n = case(family, jnp.float64), np.random.default_rng(11), family.description.dim
+    sets = jax.tree.map(lambda leaf: leaf[:COUNT], c.sets)
+    scale = c.scale[:COUNT, None]
+    z = c.found["centre"][:COUNT] + rng.normal(size=(COUNT, n)) * rng.choice([0.3, 2], size=(COUNT, 1)) * scale
+    steps = np.array([1e-5, 3e-5])[None, :] * scale
+    shifts = steps[:, :, None, None] * np.eye(n)
+    points = np.concatenate([(z[:, None, None] + s).reshape(COUNT, 2 * n, n) for s in (shifts, -shifts)], axis=1)
+    a, forward, reverse = linearised(sets, jnp.asarray(np.concatenate([z[:, None], points], axis=1)))
+    ahead, behind = np.moveaxis(np.asarray(a)[:, 1:].reshape(COUNT, 2, 2, n, n), 1, 0)
+    fine, coarse = np.moveaxis(np.swapaxes(ahead - behind, 2, 3) / (2.0 * steps[:, :, None, None]), 1, 0)
+    return {"forward": np.asarray(forward)[:, 0], "reverse": np.asarray(reverse)[:, 0], "fine": fine, "coarse": coarse}
 
 
 @each
@@ -63,18 +63,13 @@ def test_forward_and_reverse_agree(family: Family) -> None:
 @each
 def test_jacobian_is_finite_at_kinks(family: Family) -> None:
     """In float32, at the origin, at ties, at points of the set, on its boundary, and far away."""
-    rng = np.random.default_rng(5)
-    values = {name: jnp.asarray(value[0], jnp.float32) for name, value in family.draw(rng, 1).items()}
-
-    @jax.jit
-    def jacobian(z: Array) -> Array:
-        return jax.jacrev(family.build(**values).project)(z)
-
-    feasible_set = family.build(**values)
-    n = feasible_set.dim
-    corner = feasible_set.maximise_linear(np.ones(n))
-    for z in [np.zeros(n), np.ones(n), feasible_set.centre(), corner, 2 * corner, np.full(n, 1e6)]:
-        assert np.all(np.isfinite(jacobian(jnp.asarray(z, jnp.float32))))
+    c, n = case(family, jnp.float32), family.description.dim
+    sets = jax.tree.map(lambda leaf: leaf[:COUNT], c.sets)
+    corner, centre = c.found["best"][:COUNT], c.found["centre"][:COUNT]
+    places = [np.zeros((COUNT, n)), np.ones((COUNT, n)), centre, corner, 2 * corner, np.full((COUNT, n), 1e6)]
+    _, forward, reverse = linearised(sets, jnp.asarray(np.stack(places, axis=1), jnp.float32))
+    assert np.all(np.isfinite(forward))
+    assert np.all(np.isfinite(reverse))
 
 
 def test_jacobian_is_the_identity_inside() -> None:

@@ -1,5 +1,7 @@
 """Intersections become one set in closed form where there is one; answers do not depend on the way they are built."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -21,23 +23,24 @@ HALF = Box([-0.5, -0.5], 0.5)
 
 
 @pytest.mark.parametrize(
-    ("meet", "kind"),
+    ("build", "kind"),
     [
-        (UNIT & HALF, Box),
-        (WeightedL1Box([1.0, 1.0], 1.0, 1.0) & HALF, WeightedL1Box),
-        (HALF & PositivePowerBox([1.0, 1.0], 1.0, 1.0), PositivePowerBox),
-        (HALF & EllipsoidBox(np.eye(2), 1.0, 1.0), EllipsoidBox),
-        (Allocation(0.5, [-1.0, -1.0], 1.0) & HALF, Allocation),
-        (HALF & AllocationAtMost(0.5, [-1.0, -1.0], 1.0), AllocationAtMost),
-        (Polytope([[1.0, 1.0]], 1.0, -1.0, 1.0) & HALF, Polytope),
-        (Polytope([[1.0, 1.0]], 1.0, -1.0, 1.0) & Polytope([[1.0, -1.0]], 1.0, -1.0, 1.0), Polytope),
-        (Allocation(0.5, [-1.0, -1.0], 1.0) & Polytope([[1.0, -1.0]], 0.25, -1.0, 1.0), Polytope),
-        (Ball([0.0, 0.0], 1.0) & HALF, Intersection),
-        (Ball([0.0, 0.0], 1.0) & HALF & UNIT, Intersection),
-        (WeightedL1Box([1.0, 2.0], 1.0, 1.0) & EllipsoidBox(np.eye(2), 0.5, 0.7), Intersection),
+        (lambda: UNIT & HALF, Box),
+        (lambda: WeightedL1Box([1.0, 1.0], 1.0, 1.0) & HALF, WeightedL1Box),
+        (lambda: HALF & PositivePowerBox([1.0, 1.0], 1.0, 1.0), PositivePowerBox),
+        (lambda: HALF & EllipsoidBox(np.eye(2), 1.0, 1.0), EllipsoidBox),
+        (lambda: Allocation(0.5, [-1.0, -1.0], 1.0) & HALF, Allocation),
+        (lambda: HALF & AllocationAtMost(0.5, [-1.0, -1.0], 1.0), AllocationAtMost),
+        (lambda: Polytope([[1.0, 1.0]], 1.0, -1.0, 1.0) & HALF, Polytope),
+        (lambda: Polytope([[1.0, 1.0]], 1.0, -1.0, 1.0) & Polytope([[1.0, -1.0]], 1.0, -1.0, 1.0), Polytope),
+        (lambda: Allocation(0.5, [-1.0, -1.0], 1.0) & Polytope([[1.0, -1.0]], 0.25, -1.0, 1.0), Polytope),
+        (lambda: Ball([0.0, 0.0], 1.0) & HALF, Intersection),
+        (lambda: Ball([0.0, 0.0], 1.0) & HALF & UNIT, Intersection),
+        (lambda: WeightedL1Box([1.0, 2.0], 1.0, 1.0) & EllipsoidBox(np.eye(2), 0.5, 0.7), Intersection),
     ],
 )
-def test_known_closed_forms_are_used(meet: ActionSet, kind: type) -> None:
+def test_known_closed_forms_are_used(build: Callable[[], ActionSet], kind: type) -> None:
+    meet = build()
     assert type(meet) is kind
     assert meet.contains(meet.centre())
 
@@ -62,3 +65,10 @@ def test_a_centre_is_found_where_the_parts_have_none_in_common() -> None:
     meet = Ball([0.0, 0.0], 1.0) & Ball([1.5, 0.0], 1.0) & Box([0.0, 0.2], 5.0)
     centre = np.asarray(meet.centre())
     assert np.max(np.asarray(meet.residuals(centre))) < -1e-3
+
+
+@pytest.mark.parametrize("steepness", [1.0, 1e3, 1e5, 1e6, 1e7])
+def test_linear_maximisation_where_one_part_hardly_matters(steepness: float) -> None:
+    """An ellipse in (a_1, a_2) and a box: for g = (1/2, 1, s) the maximiser is (0, 1, 1), whatever s > 0."""
+    heat = EllipsoidBox([[2.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 0.0]], 1.0, 1.0)
+    np.testing.assert_allclose(heat.maximise_linear([0.5, 1.0, steepness]), [0.0, 1.0, 1.0], atol=1e-7)

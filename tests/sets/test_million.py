@@ -5,16 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.sets.families import FAMILIES, Family
+from tests.sets.cases import each_family
+from tests.sets.families import Family
 
 MILLION = 1_000_000
 CHUNK = 20_000
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "family", [pytest.param(f, id=f.name, marks=pytest.mark.xdist_group(f.name)) for f in FAMILIES]
-)
+@each_family
 def test_a_million_executions_are_feasible(family: Family) -> None:
     rng = np.random.default_rng(17)
 

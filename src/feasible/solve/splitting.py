@@ -3,7 +3,8 @@
 Douglas-Rachford splitting turns the problem into a fixed point of a firmly non-expansive map T that uses one projection
 a part. Where every projection is piecewise smooth, so is T, and a regularised Newton step on v - T(v) = 0 converges
 fast once the active pieces are right. Each round tries a few steps and keeps the one that leaves the smallest residual;
-the plain splitting step, whose residual never grows, is among them: slow at worst, exact to rounding as a rule.
+the plain splitting step, whose residual never grows, is among them: slow at worst, exact to rounding as a rule. Until a
+piece ends the residual may be the same whichever way one goes: of steps that leave it alike the longest is kept.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,18 +18,24 @@ from jaxtyping import Array, Bool, Float, Int
 Projection = Callable[[Float[Array, " n"]], Float[Array, " n"]]
 
 ROUNDS = 300
-# Penalties tried one after the other, PATIENCE rounds each: what stalls under one seldom stalls under another.
+# Penalties tried one after the other, PATIENCE rounds each, and after each of them one as large as the multipliers are
+# by then: what stalls under one seldom stalls under another, and all of these where a multiplier is far from 1.
 PENALTIES = (1.0, 0.2, 3.0, 0.05)
-PATIENCE = 30
+PATIENCE = 15
 # Shares of the Newton step that are tried: it overshoots where a piece ends on the way, by orders of magnitude where
 # the multiplier of the next piece is that much smaller than the others.
 FRACTIONS = tuple(0.5**k for k in range(20))
+# Multiples of the plain splitting step that are tried: where it repeats itself, the end of the piece may be far away.
+STRIDES = (1.0, 1.9, 30.0, 500.0)
+# Share by which squared residuals may differ and still count as alike.
+ALIKE = 1e-4
 
 
 class _Iterate(eqx.Module):
     copies: Float[Array, " kn"]
     penalty: Float[Array, ""]
     jacobian: Float[Array, "kn kn"]
+    level: Float[Array, ""]
     finished: Bool[Array, ""]
     rounds: Int[Array, ""]
 
@@ -76,24 +83,28 @@ def minimise_over_intersection(
         level = jnp.max(jnp.abs(miss)) / size
         floors = jnp.stack([jnp.clip(1e-3 * level, 64 * eps, 1e-3), jnp.clip(level, 64 * eps, 0.1)])
         bold, wary = jax.vmap(lambda floor: jnp.linalg.solve(floor * eye - jacobian, miss))(floors)
-        fractions = jnp.asarray(FRACTIONS, target.dtype)
-        steps = jnp.concatenate([jnp.stack([miss, 1.9 * miss, wary]), fractions[:, None] * bold[None, :]])
+        strides, fractions = jnp.asarray(STRIDES, target.dtype), jnp.asarray(FRACTIONS, target.dtype)
+        steps = jnp.concatenate([jnp.outer(strides, miss), wary[None, :], jnp.outer(fractions, bold)])
         misses = jax.vmap(lambda step: residual(state.copies + step, fixed_pull, state.penalty))(steps)
-        lengths = jnp.sum(misses**2, axis=1)
-        lengths = jnp.where(jnp.isfinite(lengths), lengths, jnp.inf)
-        copies = state.copies + steps[jnp.argmin(lengths)]
+        copies = state.copies + _longest_of_the_best(steps, misses)
 
-        # Close to rounding a round without progress is the end: what is left is rounding.
-        stalled = (jnp.min(lengths) >= jnp.vdot(miss, miss)) & (level <= 256 * eps)
+        # Newton squares the residual or is stopped by rounding: close to rounding, a round that does not even halve it
+        # is the end.
+        stalled = (level > 0.5 * state.level) & (level <= 64 * eps)
         finished = (level <= 4 * eps) | stalled
         rounds = state.rounds + 1
-        penalty = jnp.asarray(PENALTIES, target.dtype)[(rounds // PATIENCE) % len(PENALTIES)]
         x = jnp.tile(consensus(copies, fixed_pull, state.penalty), k)
+        multipliers = state.penalty * jnp.max(jnp.abs(copies - x)) / size
+        phase, age = rounds // PATIENCE, rounds % PATIENCE
+        usual = jnp.asarray(PENALTIES, target.dtype)[(phase // 2) % len(PENALTIES)]
+        balanced = jnp.where(age == 0, jnp.clip(multipliers, eps**0.5, 1e3), state.penalty)
+        penalty = jnp.where(phase % 2 == 0, usual, balanced)
         rescaled = x + (copies - x) * (state.penalty / penalty)  # the multipliers stay what they are
         return _Iterate(
             copies=jnp.where(finished, state.copies, rescaled),
             penalty=jnp.where(finished, state.penalty, penalty),
             jacobian=jacobian,
+            level=level,
             finished=finished,
             rounds=rounds,
         )
@@ -102,6 +113,7 @@ def minimise_over_intersection(
         copies=jnp.zeros(k * n, target.dtype),
         penalty=jnp.asarray(PENALTIES[0], target.dtype),
         jacobian=eye,
+        level=jnp.asarray(jnp.inf, target.dtype),
         finished=~jnp.asarray(needed),
         rounds=jnp.asarray(0),
     )
@@ -109,3 +121,12 @@ def minimise_over_intersection(
     miss = residual(ended.copies, pull, ended.penalty)
     newton = jnp.linalg.solve(64 * eps * eye - ended.jacobian, miss - stop_gradient(miss))
     return consensus(ended.copies + newton, pull, ended.penalty)
+
+
+def _longest_of_the_best(steps: Float[Array, "m kn"], misses: Float[Array, "m kn"]) -> Float[Array, " kn"]:
+    """The longest of the steps that leave the smallest residual; the first step where none leaves a finite one."""
+    lengths, reaches = jnp.sum(misses**2, axis=1), jnp.sum(steps**2, axis=1)
+    usable = jnp.isfinite(lengths) & jnp.isfinite(reaches)
+    best = jnp.min(jnp.where(usable, lengths, jnp.inf))
+    alike = usable & (lengths <= (1.0 + ALIKE) * best)
+    return steps[jnp.argmax(jnp.where(alike, reaches, -1.0))]
