@@ -84,7 +84,7 @@ class Algorithm(eqx.Module, Generic[State]):
     """
 
     warmup: eqx.AbstractVar[int]
-    """Steps with uniformly drawn proposals before the first update."""
+    """Steps with proposals of `warmup_proposal` before the first update."""
 
     @property
     @abstractmethod
@@ -92,6 +92,10 @@ class Algorithm(eqx.Module, Generic[State]):
 
     @abstractmethod
     def init(self, key: PRNGKeyArray, spec: Spec) -> State: ...
+
+    def warmup_proposal(self, spec: Spec, key: PRNGKeyArray) -> Float[Array, " n"]:
+        """The proposal of a step of the warm-up: uniform in the action box."""
+        return spec.uniform(key)
 
     @final
     def act(self, state: State, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:

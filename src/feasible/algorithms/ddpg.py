@@ -72,13 +72,7 @@ class DDPG(Algorithm[DDPGState]):
         return {"actor": self.actor_interval, "critic": self.critic_interval}
 
     def init(self, key: PRNGKeyArray, spec: Spec) -> DDPGState:
-        actor_key, critic_key = jax.random.split(key)
-        o, n = spec.observation_size, spec.action_size
-        nets = (
-            Actor(o, n, self.hidden_layers, self.actor_hidden, self.output, actor_key),
-            Critic(o, n, self.hidden_layers, self.critic_hidden, critic_key),
-        )
-        actor, critic = jax.tree.map(lambda leaf: leaf.astype(spec.low.dtype), nets)
+        actor, critic = self.networks(key, spec)
         return DDPGState(
             actor,
             critic,
@@ -88,6 +82,16 @@ class DDPG(Algorithm[DDPGState]):
             adam_state(self.critic_rate, critic),
             empty(self.replay_size, spec),
         )
+
+    def networks(self, key: PRNGKeyArray, spec: Spec) -> tuple[Actor, Critic]:
+        """A new actor and a new critic."""
+        actor_key, critic_key = jax.random.split(key)
+        o, n = spec.observation_size, spec.action_size
+        nets = (
+            Actor(o, n, self.hidden_layers, self.actor_hidden, self.output, actor_key),
+            Critic(o, n, self.hidden_layers, self.critic_hidden, critic_key),
+        )
+        return jax.tree.map(lambda leaf: leaf.astype(spec.low.dtype), nets)
 
     def decide(
         self, policy: Actor, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool
@@ -109,16 +113,16 @@ class DDPG(Algorithm[DDPGState]):
         return eqx.tree_at(lambda s: s.replay, state, store(state.replay, transition, reward))
 
     def update(self, state: DDPGState, spec: Spec, key: PRNGKeyArray, due: frozenset[str]) -> tuple[DDPGState, Metrics]:
-        batch = draw(state.replay, self.batch_size, key, spec)
+        actor_batch, critic_batch = self.batches(state.replay, spec, key)
         metrics: Metrics = {}
         actor, actor_optimiser = state.actor, state.actor_optimiser
         critic, critic_optimiser = state.critic, state.critic_optimiser
         if "actor" in due:
-            grads, seen = self.actor_gradient(state, spec, batch)
+            grads, seen = self.actor_gradient(state, spec, actor_batch)
             metrics |= seen
             actor, actor_optimiser = adam_step(self.actor_rate, grads, actor_optimiser, actor)
         if "critic" in due:
-            (loss, seen), grads = jax.value_and_grad(self.critic_loss, has_aux=True)(critic, state, spec, batch)
+            (loss, seen), grads = jax.value_and_grad(self.critic_loss, has_aux=True)(critic, state, spec, critic_batch)
             metrics |= {"critic/loss": loss, **seen}
             critic, critic_optimiser = adam_step(self.critic_rate, grads, critic_optimiser, critic)
         return DDPGState(
@@ -130,6 +134,11 @@ class DDPG(Algorithm[DDPGState]):
             critic_optimiser,
             state.replay,
         ), metrics
+
+    def batches(self, replay: Replay, spec: Spec, key: PRNGKeyArray) -> tuple[Batch, Batch]:
+        """The transitions of the actor's step and of the critic's: the same for both."""
+        batch = draw(replay, self.batch_size, key, spec)
+        return batch, batch
 
     def actor_gradient(self, state: DDPGState, spec: Spec, batch: Batch) -> tuple[Actor, Metrics]:
         """Gradient of the regression to the rule's reference actions, at the current actor."""

@@ -126,7 +126,7 @@ class Programs(Generic[State]):
     def _choose(self, state: State, obs: Float[Array, " o"], key: PRNGKeyArray, *, warm: bool) -> Decision:
         if not warm:
             return self.algorithm.act(state, self.spec, obs, key, explore=True)
-        proposed = self.spec.uniform(key)
+        proposed = self.algorithm.warmup_proposal(self.spec, key)
         like = jax.eval_shape(partial(self.algorithm.act, explore=True), state, self.spec, obs, key)
         extras = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like.extras)
         return eqx.tree_at(lambda d: d.extras, through(self.spec.feasible_set(obs), proposed, proposed), extras)
