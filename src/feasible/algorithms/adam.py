@@ -2,6 +2,7 @@
 
 from typing import TypeVar
 
+import jax
 import optax
 
 Parameters = TypeVar("Parameters")
@@ -15,5 +16,6 @@ def adam_step(
     rate: float, gradients: Parameters, state: optax.OptState, parameters: Parameters
 ) -> tuple[Parameters, optax.OptState]:
     """The parameters after one step against the gradients, and the optimiser's next state."""
-    updates, state = optax.adam(rate).update(gradients, state)  # pyright: ignore[reportArgumentType]
+    with jax.numpy_dtype_promotion("standard"):  # Optax raises a float to an integer's power
+        updates, state = optax.adam(rate).update(gradients, state)  # pyright: ignore[reportArgumentType]
     return optax.apply_updates(parameters, updates), state  # pyright: ignore[reportArgumentType, reportReturnType]
