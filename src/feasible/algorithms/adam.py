@@ -8,7 +8,7 @@ import optax
 Parameters = TypeVar("Parameters")
 
 
-def adam_state(rate: float, parameters: Parameters) -> optax.OptState:
+def adam_state(rate: float, parameters: object) -> optax.OptState:
     return optax.adam(rate).init(parameters)  # pyright: ignore[reportArgumentType] -- Optax's name for pytrees
 
 
