@@ -222,7 +222,7 @@ class TestZeroGradient:
 
         def update(carry: tuple, _: None) -> tuple[tuple, None]:
             actor, optimiser = carry
-            grads, _ = algorithm.actor_gradient(eqx.tree_at(lambda s: s.actor, state, actor), self.spec, batch)
+            grads = algorithm.actor_gradient(eqx.tree_at(lambda s: s.actor, state, actor), self.spec, batch)[0]
             return adam_step(algorithm.actor_rate, grads, optimiser, actor), None
 
         assert (propose(state.actor) < -0.5).all()

@@ -23,12 +23,12 @@ def transitions(spec: Spec, count: int) -> list[Transition]:
 @pytest.mark.parametrize("count", [1, 6, 7, 17])
 def test_a_ring_keeps_the_last_and_batches_are_whole_transitions(count: int) -> None:
     spec = ball_task()
-    replay, ring = empty(CAPACITY, spec), [None] * CAPACITY
+    replay, ring = empty(CAPACITY, spec), {}
     for number, transition in enumerate(transitions(spec, count)):
         shaped = transition.reward - 0.5
         replay = store(replay, transition, shaped)
         ring[number % CAPACITY] = (transition, shaped)
-    known = [kept for kept in ring if kept is not None]
+    known = list(ring.values())
     batch = draw(replay, 200, jax.random.key(0), spec)
     seen = set()
     for row in range(200):
