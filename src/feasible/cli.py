@@ -72,6 +72,7 @@ def resume(run: Annotated[Path, tyro.conf.Positional], tensorboard: bool = False
         tensorboard: Also write TensorBoard event files into the run's folder.
     """
     _one_thread()
+    _know_studies()
     _train(run, tensorboard)
 
 
@@ -87,6 +88,7 @@ def evaluate(
         video: Write the first episode to this file, an .mp4 or a .gif.
     """
     _one_thread()
+    _know_studies()
     from feasible.run.showing import show_evaluation
 
     show_evaluation(run, episodes, seed, video)
@@ -160,6 +162,11 @@ def _train(run: Path, tensorboard: bool) -> None:
         return
     console.print(f"Stopped at step {outcome.step} with a checkpoint. Go on with: feasible resume {run}")
     sys.exit(130)
+
+
+def _know_studies() -> None:
+    """Runs may be of algorithms that only a study has."""
+    import feasible.studies.as_authors  # noqa: F401
 
 
 def _changes(pairs: Sequence[str]) -> "dict[str, Plain]":

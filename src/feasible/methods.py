@@ -167,6 +167,7 @@ def build_algorithm(task: Task, name: str, preset: Preset, changes: Mapping[str,
     algorithm = method.build(name, settings)
     unknown = set(changes or {}) - {f.name for f in fields(algorithm)}
     if unknown:
-        known = ", ".join(f.name for f in fields(algorithm))
-        raise ValueError(f"{name} has no setting {min(unknown)!r}; it has {known}.")
+        wrong, known = min(unknown), [f.name for f in fields(algorithm)]
+        near = difflib.get_close_matches(wrong.lower(), known, n=1, cutoff=0.0)[0]
+        raise ValueError(f"{name} has no setting {wrong!r}; did you mean {near!r}? It has {', '.join(known)}.")
     return replace(algorithm, **(changes or {}))

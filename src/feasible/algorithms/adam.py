@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PyTree
 Parameters = TypeVar("Parameters")
 
 
-def adam_state(rate: float, parameters: Parameters) -> optax.OptState:
+def adam_state(rate: float, parameters: object) -> optax.OptState:
     return optax.adam(rate).init(parameters)  # pyright: ignore[reportArgumentType] -- Optax's name for pytrees
 
 
@@ -18,7 +18,8 @@ def adam_step(
     rate: float | Float[Array, ""], gradients: Parameters, state: optax.OptState, parameters: Parameters
 ) -> tuple[Parameters, optax.OptState]:
     """The parameters after one step against the gradients, and the optimiser's next state."""
-    updates, state = optax.adam(rate).update(gradients, state)  # pyright: ignore[reportArgumentType]
+    with jax.numpy_dtype_promotion("standard"):  # Optax raises a float to an integer's power
+        updates, state = optax.adam(rate).update(gradients, state)  # pyright: ignore[reportArgumentType]
     return optax.apply_updates(parameters, updates), state  # pyright: ignore[reportArgumentType, reportReturnType]
 
 

@@ -80,7 +80,7 @@ class Algorithm(eqx.Module, Generic[State]):
     """
 
     warmup: eqx.AbstractVar[int]
-    """Steps with actions drawn from the feasible sets before the first update."""
+    """Steps with proposals of `warmup_proposal` before the first update."""
 
     @property
     @abstractmethod
@@ -88,6 +88,10 @@ class Algorithm(eqx.Module, Generic[State]):
 
     @abstractmethod
     def init(self, key: PRNGKeyArray, spec: Spec) -> State: ...
+
+    def warmup_proposal(self, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray) -> Float[Array, " n"]:
+        """The proposal of a step of the warm-up: a sample of the feasible set."""
+        return spec.feasible_set(obs).sample(key)
 
     @final
     def act(self, state: State, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:

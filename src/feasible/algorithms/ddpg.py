@@ -72,13 +72,7 @@ class DDPG(Algorithm[DDPGState]):
         return {"actor": self.actor_interval, "critic": self.critic_interval}
 
     def init(self, key: PRNGKeyArray, spec: Spec) -> DDPGState:
-        actor_key, critic_key = jax.random.split(key)
-        o, n = spec.observation_size, spec.action_size
-        nets = (
-            Actor(o, n, self.hidden_layers, self.actor_hidden, self.output, actor_key),
-            Critic(o, n, self.hidden_layers, self.critic_hidden, critic_key),
-        )
-        actor, critic = jax.tree.map(lambda leaf: leaf.astype(spec.low.dtype), nets)
+        actor, critic = self.networks(key, spec)
         return DDPGState(
             actor,
             critic,
@@ -88,6 +82,16 @@ class DDPG(Algorithm[DDPGState]):
             adam_state(self.critic_rate, critic),
             empty(self.replay_size, spec),
         )
+
+    def networks(self, key: PRNGKeyArray, spec: Spec) -> tuple[Actor, Critic]:
+        """A new actor and a new critic."""
+        actor_key, critic_key = jax.random.split(key)
+        o, n = spec.observation_size, spec.action_size
+        nets = (
+            Actor(o, n, self.hidden_layers, self.actor_hidden, self.output, actor_key),
+            Critic(o, n, self.hidden_layers, self.critic_hidden, critic_key),
+        )
+        return jax.tree.map(lambda leaf: leaf.astype(spec.low.dtype), nets)
 
     def decide(
         self, policy: Actor, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool
@@ -109,13 +113,13 @@ class DDPG(Algorithm[DDPGState]):
         return eqx.tree_at(lambda s: s.replay, state, store(state.replay, transition, reward))
 
     def update(self, state: DDPGState, spec: Spec, key: PRNGKeyArray, due: frozenset[str]) -> tuple[DDPGState, Metrics]:
-        batch = draw(state.replay, self.batch_size, key, spec)
+        actor_batch, critic_batch = self.batches(state.replay, spec, key)
         actor_grads, critic_grads, metrics = None, None, {}
         if "actor" in due:
-            actor_grads, metrics = self.actor_gradient(state, spec, batch)
+            actor_grads, metrics = self.actor_gradient(state, spec, actor_batch)
         if "critic" in due:
             gradient = jax.value_and_grad(self.critic_loss, has_aux=True)
-            (loss, seen), critic_grads = gradient(state.critic, state, spec, batch)
+            (loss, seen), critic_grads = gradient(state.critic, state, spec, critic_batch)
             metrics = metrics | {"critic/loss": loss, **seen}
         actor_rate, critic_rate = after((actor_grads, critic_grads), self.actor_rate, self.critic_rate)
         actor, actor_optimiser = state.actor, state.actor_optimiser
@@ -133,6 +137,11 @@ class DDPG(Algorithm[DDPGState]):
             critic_optimiser,
             state.replay,
         ), metrics
+
+    def batches(self, replay: Replay, spec: Spec, key: PRNGKeyArray) -> tuple[Batch, Batch]:
+        """The transitions of the actor's step and of the critic's: the same for both."""
+        batch = draw(replay, self.batch_size, key, spec)
+        return batch, batch
 
     def actor_gradient(self, state: DDPGState, spec: Spec, batch: Batch) -> tuple[Actor, Metrics]:
         """Gradient of the regression to the rule's reference actions, at the current actor."""

@@ -14,6 +14,13 @@ _KNOWN: dict[str, Callable[..., object]] = {
 }
 
 
+def register(*kinds: type) -> None:
+    """Let files name further algorithms and rules: modules above this one call it for their own."""
+    for kind in kinds:
+        if _KNOWN.setdefault(kind.__name__, kind) is not kind:
+            raise ValueError(f"There is another kind {kind.__name__!r} already.")
+
+
 def describe(value: object) -> Plain:
     """The value as JSON can hold it; a module is its fields and, under `kind`, its class's name."""
     if is_dataclass(value) and not isinstance(value, type):
@@ -31,7 +38,7 @@ def build(description: Plain) -> object:
         settings = dict(description)
         kind = settings.pop("kind", None)
         if not isinstance(kind, str) or kind not in _KNOWN:
-            raise ValueError(f"There is no algorithm or rule {kind!r} in this version of feasible.")
+            raise ValueError(f"There is no algorithm or rule {kind!r} here; known are {', '.join(sorted(_KNOWN))}.")
         return _KNOWN[kind](**{name: build(value) for name, value in settings.items()})
     if isinstance(description, list):
         return tuple(build(item) for item in description)

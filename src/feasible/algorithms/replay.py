@@ -40,13 +40,13 @@ def row_width(spec: Spec) -> int:
 
 
 def empty(capacity: int, spec: Spec) -> Replay:
-    return Replay(jnp.zeros((capacity, row_width(spec)), jnp.float32), jnp.zeros((), jnp.int32))
+    return Replay(jnp.zeros((capacity, row_width(spec)), spec.low.dtype), jnp.zeros((), jnp.int32))
 
 
 def store(replay: Replay, transition: Transition, reward: Float[Array, ""]) -> Replay:
     """The replay with the transition in the place of the oldest; the reward may be a shaped one."""
     decision = transition.decision
-    ends = jnp.stack([reward, transition.terminated.astype(jnp.float32)])
+    ends = jnp.stack([reward, transition.terminated.astype(reward.dtype)])
     parts = (transition.obs, decision.proposed, decision.executed, transition.next_obs, ends)
     row = jnp.concatenate(parts)[None]
     place = replay.count % replay.capacity

@@ -87,8 +87,7 @@ class BikeTable(Algorithm[TableState]):
         n, dtype = self.stations, spec.low.dtype
         if spec.observation_size != 2 * n + 1 or spec.action_size != n:
             raise ValueError(f"BikeTable: stations is {n}, but the task has actions of size {spec.action_size}.")
-        critic = Critic(n, n, self.hidden_layers, "relu", key)
-        critic = jax.tree.map(lambda leaf: leaf.astype(dtype), critic)
+        critic = self.network(key, spec)
         # As the authors start: as few bikes as possible at the first station, as many as fit elsewhere.
         rest = [min(self.high, self.bikes - self.low - self.high * k) for k in range(n - 1)]
         table = jnp.tile(jnp.asarray([self.low, *rest], dtype)[None], (len(self.allocations), 1))
@@ -102,10 +101,24 @@ class BikeTable(Algorithm[TableState]):
             empty(self.replay_size, spec),
         )
 
+    def network(self, key: PRNGKeyArray, spec: Spec) -> Critic:
+        """A new critic."""
+        obs = jax.eval_shape(self.seen, jax.ShapeDtypeStruct((spec.observation_size,), spec.low.dtype))
+        critic = Critic(obs.shape[0], self.stations, self.hidden_layers, "relu", key)
+        return jax.tree.map(lambda leaf: leaf.astype(spec.low.dtype), critic)
+
+    def seen(self, obs: Float[Array, " o"]) -> Float[Array, " c"]:
+        """What the critic sees of an observation: the bikes at each station."""
+        return self.bikes_of(obs)
+
+    def judged_at(self, spec: Spec, bikes: Float[Array, " n"]) -> Float[Array, " o"]:
+        """The observation at which the action of an allocation's cell is judged."""
+        return jnp.zeros(spec.observation_size, bikes.dtype).at[self.stations : 2 * self.stations].set(bikes)
+
     def decide(
         self, policy: Float[Array, "s n"], spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool
     ) -> Decision:
-        intended = policy[self.cell(self._bikes(obs))]
+        intended = policy[self.cell(self.bikes_of(obs))]
         proposed = intended
         if explore:
             whether, which = jax.random.split(key)
@@ -130,7 +143,7 @@ class BikeTable(Algorithm[TableState]):
             table, table_optimiser, seen = self._move_table(state, spec)
             metrics |= seen
         if "critic" in due:
-            batch = draw(state.replay, self.batch_size, key, spec)
+            batch = self.batch(state.replay, spec, key)
             loss, grads = jax.value_and_grad(self.critic_loss)(critic, state, batch)
             critic, critic_optimiser = adam_step(self.critic_rate, grads, critic_optimiser, critic)
             target_critic = blend(target_critic, critic, self.target_ratio)
@@ -141,15 +154,18 @@ class BikeTable(Algorithm[TableState]):
             table, critic, target_table, target_critic, table_optimiser, critic_optimiser, state.replay
         ), metrics
 
+    def batch(self, replay: Replay, spec: Spec, key: PRNGKeyArray) -> Batch:
+        """The transitions of the critic's step."""
+        return draw(replay, self.batch_size, key, spec)
+
     def critic_loss(self, critic: Critic, state: TableState, batch: Batch) -> Float[Array, ""]:
         """Mean squared temporal-difference error of the executed actions."""
 
         def next_value(obs: Array) -> Array:
-            bikes = self._bikes(obs)
-            return state.target_critic(bikes, state.target_table[self.cell(bikes)])
+            return state.target_critic(self.seen(obs), state.target_table[self.cell(self.bikes_of(obs))])
 
         target = batch.reward + self.discount * batch.continues * jax.vmap(next_value)(batch.next_obs)
-        values = jax.vmap(critic)(jax.vmap(self._bikes)(batch.obs), batch.executed)
+        values = jax.vmap(critic)(jax.vmap(self.seen)(batch.obs), batch.executed)
         return jnp.mean(jnp.square(values - target))
 
     def policy(self, state: TableState) -> Float[Array, "s n"]:
@@ -159,9 +175,9 @@ class BikeTable(Algorithm[TableState]):
         allocations = jnp.asarray(self.allocations, state.table.dtype)
 
         def direction(bikes: Array, action: Array) -> tuple[Array, Metrics]:
-            obs = jnp.zeros(spec.observation_size, bikes.dtype).at[self.stations : 2 * self.stations].set(bikes)
+            obs = self.judged_at(spec, bikes)
             gradient = jax.grad(state.critic, argnums=1)
-            return self.rule.direction(spec.feasible_set(obs), action, lambda a: gradient(bikes, a))
+            return self.rule.direction(spec.feasible_set(obs), action, lambda a: gradient(self.seen(obs), a))
 
         directions, metrics = jax.vmap(direction)(allocations, state.table)
         optimiser = state.table_optimiser
@@ -173,5 +189,6 @@ class BikeTable(Algorithm[TableState]):
         distance = jnp.sum(jnp.linalg.norm(jnp.round(table) - allocations, axis=1))
         return table, optimiser, {**jax.tree.map(jnp.mean, metrics), "policy/distance_to_optimal": distance}
 
-    def _bikes(self, obs: Float[Array, " o"]) -> Float[Array, " n"]:
+    def bikes_of(self, obs: Float[Array, " o"]) -> Float[Array, " n"]:
+        """The bikes at each station: the allocation that an observation shows."""
         return obs[self.stations : 2 * self.stations]

@@ -40,7 +40,7 @@ class Plant:
 def plant(env: gym.Env) -> Plant:
     """The parts of an environment that `feasible.constrain` (or `feasible.make`) made."""
     constraint, inner = constraint_of(env), env.env if isinstance(env, ConstrainedEnv) else env
-    return Plant(inner, constraint, spec_of(env.observation_space, env.action_space, constraint, time_limit(env)))
+    return Plant(inner, constraint, spec_of(env.observation_space, env.action_space, constraint, time_limit(inner)))
 
 
 def constraint_of(env: gym.Env | VectorEnv) -> Constraint:

@@ -139,11 +139,10 @@ class Programs(Generic[State]):
     def _choose(self, state: State, obs: Float[Array, " o"], key: PRNGKeyArray, *, warm: bool) -> Decision:
         if not warm:
             return self.algorithm.act(state, self.spec, obs, key, explore=True)
-        feasible_set = self.spec.feasible_set(obs)
-        proposed = feasible_set.sample(key)
+        proposed = self.algorithm.warmup_proposal(self.spec, obs, key)
         like = jax.eval_shape(partial(self.algorithm.act, explore=True), state, self.spec, obs, key)
         extras = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like.extras)
-        return eqx.tree_at(lambda d: d.extras, through(feasible_set, proposed, proposed), extras)
+        return eqx.tree_at(lambda d: d.extras, through(self.spec.feasible_set(obs), proposed, proposed), extras)
 
     def _judge(self, obs: Float[Array, " o"], decision: Decision) -> Float[Array, " r"]:
         """[executed | violation and tolerance of it | whether the proposal, with and without noise, is infeasible]."""

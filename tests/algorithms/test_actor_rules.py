@@ -1,0 +1,251 @@
+"""Actor rules: Proposition 3, feasible reference actions, gradients through and past the projection, and the paper's
+example in which the gradient through it is zero."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from feasible.algorithms.actor_rules import (
+    ActorRule,
+    FrankWolfe,
+    PolicyGradient,
+    ThroughProjection,
+    regression_loss,
+)
+from feasible.algorithms.adam import adam_state, adam_step
+from feasible.algorithms.base import Spec
+from feasible.algorithms.ddpg import DDPG
+from feasible.algorithms.nets import Actor, Critic
+from feasible.algorithms.replay import Batch
+from feasible.sets import ActionSet, Ball, Box, IntegerAllocation, Polytope, WeightedL1Box
+from tests.algorithms.plain import ball_task, radius
+
+BATCH = 16
+
+
+def batch_of(spec: Spec, seed: int = 0) -> Batch:
+    obs = jnp.asarray(np.random.default_rng(seed).normal(size=(BATCH, spec.observation_size)))
+    actions, numbers = jnp.zeros((BATCH, spec.action_size)), jnp.zeros(BATCH)
+    return Batch(obs, actions, actions, obs, numbers, numbers)
+
+
+def small(rule: ActorRule, **settings: object) -> DDPG:
+    return DDPG(rule=rule, noise=0.1, hidden_layers=(8, 6), replay_size=4, **settings)  # pyright: ignore[reportArgumentType]
+
+
+class TestProposition3:
+    """Without constraints, regression to pi + eta grad Q is DDPG: gradients by eta, SGD steps, and Adam's nearly."""
+
+    spec = ball_task()
+    eta, rate = 0.05, 0.3
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def gradients(cls) -> tuple[Actor, Actor, Actor]:
+        """The actor, the gradient of the regression, and that of -mean Q(s, pi(s))."""
+        spec, batch = cls.spec, batch_of(cls.spec)
+        actor, critic = small(PolicyGradient()).networks(jax.random.key(1), spec)
+
+        def actions(actor: Actor) -> Array:
+            return jax.vmap(actor, in_axes=(0, None, None))(batch.obs, spec.low, spec.high)
+
+        now = actions(actor)
+        references = now + cls.eta * jax.vmap(jax.grad(critic, argnums=1))(batch.obs, now)
+        regression = jax.grad(lambda actor: regression_loss(actions(actor), references))(actor)
+        ddpg = jax.grad(lambda actor: -jnp.mean(jax.vmap(critic)(batch.obs, actions(actor))))(actor)
+        return actor, regression, ddpg
+
+    def test_gradients_differ_by_eta(self, gradients: tuple[Actor, Actor, Actor]) -> None:
+        _, regression, ddpg = gradients
+        for mine, theirs in zip(jax.tree.leaves(regression), jax.tree.leaves(ddpg), strict=True):
+            assert np.abs(theirs).max() > 1e-4
+            np.testing.assert_allclose(mine, self.eta * np.asarray(theirs), rtol=1e-9, atol=1e-15)
+
+    def test_sgd_steps_are_equal_at_a_rate_of_beta_eta(self, gradients: tuple[Actor, Actor, Actor]) -> None:
+        actor, regression, ddpg = (jax.tree.leaves(tree) for tree in gradients)
+        for leaf, mine, theirs in zip(actor, regression, ddpg, strict=True):
+            np.testing.assert_allclose(leaf - self.rate * mine, leaf - self.rate * self.eta * theirs, rtol=1e-12)
+
+    def test_adam_steps_are_equal_up_to_its_epsilon(self, gradients: tuple[Actor, Actor, Actor]) -> None:
+        actor, regression, ddpg = gradients
+        stepped = [adam_step(1e-3, g, adam_state(1e-3, actor), actor)[0] for g in (regression, ddpg)]
+        for leaf, g, mine, theirs in zip(*(jax.tree.leaves(t) for t in (actor, ddpg, *stepped)), strict=True):
+            g = np.asarray(g)
+            # Adam's first step is rate g / (|g| + epsilon).
+            np.testing.assert_allclose(mine, leaf - 1e-3 * self.eta * g / (self.eta * np.abs(g) + 1e-8), atol=1e-12)
+            large = np.abs(g) > 1e-4
+            np.testing.assert_allclose(np.asarray(mine)[large], np.asarray(theirs)[large], atol=1e-3 * 1e-8 / 5e-6)
+
+    def test_the_library_s_gradient_is_ddpg_s(self, gradients: tuple[Actor, Actor, Actor]) -> None:
+        algorithm = small(PolicyGradient())
+        state = algorithm.init(jax.random.key(1), self.spec)
+        found, _ = algorithm.actor_gradient(state, self.spec, batch_of(self.spec))
+        for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(gradients[2]), strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-15)
+
+
+A = np.array([[1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 1.0, 0.0], [1.0, 0.0, -1.0, 0.5, 0.0]])
+
+
+class Family(NamedTuple):
+    """Sets of one kind in five dimensions, from one vector of parameters, and by how much a point is outside."""
+
+    build: Callable[[Array], ActionSet]
+    excess: Callable[[NDArray, NDArray], float]
+    scale: float
+
+
+FAMILIES = {
+    "ball": Family(
+        lambda p: Ball(p, 0.05**0.5),
+        lambda p, a: np.linalg.norm(a - p) - 0.05**0.5,
+        1.0,
+    ),
+    "weighted_l1": Family(
+        lambda p: WeightedL1Box(10.0 * p, 20.0, 1.0),
+        lambda p, a: max(np.abs(10 * p * a).sum() - 20, np.abs(a).max() - 1),
+        1.0,
+    ),
+    "allocation": Family(
+        lambda p: IntegerAllocation(150.0, jnp.zeros(5), jnp.round(40.0 + p)),
+        lambda p, a: max(abs(a.sum() - 150), -a.min(), (a - np.round(40 + p)).max()),
+        40.0,
+    ),
+    "polytope": Family(
+        lambda p: Polytope(A, 1.0 + jnp.abs(p[:3]), -2.0, 2.0),
+        lambda p, a: max((A @ a - 1 - np.abs(p[:3])).max(), np.abs(a).max() - 2),
+        2.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_reference_actions_of_frank_wolfe_are_feasible_and_no_worse_to_first_order(kind: str) -> None:
+    family = FAMILIES[kind]
+    rng = np.random.default_rng(7)
+    parameters, gradients = rng.normal(size=(2, 300, 5))
+    proposals = family.scale * 3 * rng.normal(size=(300, 5))
+
+    @jax.jit
+    @jax.vmap
+    def answer(p: Array, proposed: Array, g: Array) -> tuple[Array, Array, Array]:
+        feasible_set = family.build(p)
+        direction, metrics = FrankWolfe(0.05).direction(feasible_set, proposed, lambda a: g)
+        return proposed + direction, feasible_set.project(proposed), metrics["actor/frank_wolfe_gap"]
+
+    references, projected, gaps = (np.asarray(x) for x in answer(parameters, proposals, gradients))
+    worst = max(family.excess(p, a) for p, a in zip(parameters, references, strict=True))
+    assert worst < 1e-8 * family.scale
+    # <g, reference - projection> is the step times the gap, and the gap is never negative.
+    np.testing.assert_allclose(((references - projected) * gradients).sum(1), 0.05 * gaps, atol=1e-9 * family.scale)
+    assert gaps.min() > -1e-9
+    assert gaps.max() > 0.1
+
+
+@pytest.mark.parametrize("kind", ["ball", "weighted_l1", "polytope"])
+def test_through_projection_pulls_back_by_the_jacobian(kind: str) -> None:
+    family, h = FAMILIES[kind], 1e-6
+    rng = np.random.default_rng(11)
+    parameters, gradients = rng.normal(size=(2, 20, 5))
+    proposals = 2 * family.scale * rng.normal(size=(20, 5))
+
+    @jax.jit
+    @jax.vmap
+    def answer(p: Array, proposed: Array, weights: Array) -> tuple[Array, Array, Array]:
+        """Of the critic Q(a) = sum w_i a_i^3 / 3, whose gradient depends on where it is taken."""
+        rules = (ThroughProjection(), PolicyGradient())
+        through, past = (r.direction(family.build(p), proposed, lambda a: weights * a**2)[0] for r in rules)
+        moved = proposed[None] + h * jnp.concatenate([jnp.eye(5), -jnp.eye(5)])
+        return through, past, jax.vmap(family.build(p).project)(jnp.concatenate([proposed[None], moved]))
+
+    for w, d, past, points in zip(gradients, *map(np.asarray, answer(parameters, proposals, gradients)), strict=True):
+        jacobian = (points[1:6] - points[6:]).T / (2 * h)
+        np.testing.assert_allclose(d, jacobian.T @ (w * points[0] ** 2), rtol=1e-5, atol=1e-6)
+        assert np.abs(d - past).max() > 0.01  # these proposals are outside
+
+
+class OpaqueBall(Ball):
+    """A ball whose projection has derivative zero."""
+
+    def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return jax.lax.stop_gradient(super().project(z))
+
+
+@pytest.mark.parametrize(("rule", "same"), [(FrankWolfe(0.05), True), (ThroughProjection(), False)])
+def test_whether_the_projection_is_differentiated(rule: ActorRule, same: bool) -> None:
+    clear = ball_task()
+    opaque = Spec(3, clear.low, clear.high, lambda obs: OpaqueBall(jnp.zeros(2), radius(obs)))  # pyright: ignore[reportArgumentType]
+    algorithm = small(rule)
+    state, batch = algorithm.init(jax.random.key(2), clear), batch_of(clear)
+    first, second = (jax.jit(algorithm.actor_gradient)(state, spec, batch)[0] for spec in (clear, opaque))
+    pairs = list(zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True))
+    assert all(np.abs(a).max() > 0 for a, _ in pairs)
+    if same:
+        assert all(np.array_equal(a, b) for a, b in pairs)
+    else:
+        # Proposals inside the ball have the identity for Jacobian; here all are outside.
+        assert all(not np.any(b) for _, b in pairs)
+
+
+class KnownCritic(Critic):
+    """Q(s, a) = -(a - 1)^2."""
+
+    def __init__(self) -> None:
+        self.layers, self.action_weight, self.hidden = (), jnp.zeros((0, 0)), "relu"
+
+    def __call__(self, obs: Float[Array, " o"], action: Float[Array, " n"]) -> Float[Array, ""]:
+        return -jnp.sum((action - 1.0) ** 2)
+
+
+class TestZeroGradient:
+    """Section 1 of the paper: a scalar action must not be negative, and the policy proposes negative ones."""
+
+    spec = Spec(1, jnp.full(1, -2.0), jnp.full(1, 2.0), lambda obs: Box(jnp.zeros(1), jnp.full(1, 2.0)))
+
+    def trained(self, rule: ActorRule) -> tuple[Actor, Actor, NDArray]:
+        """The actor before and after 1,500 updates, and its proposals after them."""
+        algorithm = small(rule, actor_rate=1e-2)
+        state = algorithm.init(jax.random.key(3), self.spec)
+        bias = jnp.full(1, -1.0)  # tanh(-1) * 2 = -1.5
+        state = eqx.tree_at(lambda s: (s.critic, s.actor.layers[-1].bias), state, (KnownCritic(), bias))
+        batch = batch_of(self.spec)
+
+        def propose(actor: Actor) -> Array:
+            return jax.vmap(actor, in_axes=(0, None, None))(batch.obs, self.spec.low, self.spec.high)
+
+        def update(carry: tuple, _: None) -> tuple[tuple, None]:
+            actor, optimiser = carry
+            grads = algorithm.actor_gradient(eqx.tree_at(lambda s: s.actor, state, actor), self.spec, batch)[0]
+            return adam_step(algorithm.actor_rate, grads, optimiser, actor), None
+
+        assert (propose(state.actor) < -0.5).all()
+        run = jax.jit(lambda carry: jax.lax.scan(update, carry, None, length=1_500)[0])
+        actor, _ = run((state.actor, state.actor_optimiser))
+        return state.actor, actor, np.asarray(propose(actor))
+
+    def test_the_direction_through_the_projection_is_exactly_zero(self) -> None:
+        feasible_set = Box(jnp.zeros(1), jnp.full(1, 2.0))
+        direction, metrics = ThroughProjection().direction(feasible_set, jnp.full(1, -0.7), lambda a: -2.0 * (a - 1.0))
+        assert float(direction[0]) == 0.0
+        assert float(metrics["actor/grad_proposed"]) == 0.0
+        assert float(metrics["actor/grad_executed"]) == 2.0
+        # Frank-Wolfe: from P(-0.7) = 0 a step of 0.05 towards the maximiser 2, and 0.7 to get to P(-0.7).
+        direction, metrics = FrankWolfe(0.05).direction(feasible_set, jnp.full(1, -0.7), lambda a: -2.0 * (a - 1.0))
+        assert float(direction[0]) == pytest.approx(0.7 + 0.05 * 2)
+        assert float(metrics["actor/frank_wolfe_gap"]) == pytest.approx(2.0 * 2.0)
+
+    def test_through_the_projection_the_actor_never_moves(self) -> None:
+        before, after, proposals = self.trained(ThroughProjection())
+        assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True))
+        assert (proposals < 0).all()
+
+    def test_frank_wolfe_reaches_the_optimum(self) -> None:
+        _, _, proposals = self.trained(FrankWolfe(0.05))
+        np.testing.assert_allclose(proposals, 1.0, atol=0.05)

@@ -1,0 +1,250 @@
+"""The actor-critic of NFWPO and the DDPG baselines against plain loops and a value that must be 1/(1 - gamma)."""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from feasible.algorithms.actor_rules import ActorRule, FrankWolfe, PolicyGradient, ThroughProjection
+from feasible.algorithms.base import Decision, Spec, Transition
+from feasible.algorithms.ddpg import DDPG, DDPGState
+from feasible.algorithms.replay import Batch
+from tests.algorithms.plain import actor_output, ball_task, critic_value, in_ball, radius, random_transition
+
+SPEC = ball_task()
+RULES = {"nfwpo": FrankWolfe(0.05), "plain": PolicyGradient(), "optlayer": ThroughProjection()}
+BOTH = frozenset({"actor", "critic"})
+
+
+def small(rule: ActorRule | None = None, **settings: object) -> DDPG:
+    defaults = {"noise": 0.1, "hidden_layers": (8, 6), "replay_size": 64, "batch_size": 16, "discount": 0.8}
+    return DDPG(rule=rule or FrankWolfe(0.05), **{**defaults, **settings})  # pyright: ignore[reportArgumentType]
+
+
+def filled(algorithm: DDPG, spec: Spec = SPEC, count: int = 20) -> DDPGState:
+    """A state whose targets are apart from its networks and whose replay holds every mix of endings."""
+    state = algorithm.init(jax.random.key(0), spec)
+    state = eqx.tree_at(lambda s: (s.target_actor, s.target_critic), state, algorithm.networks(jax.random.key(9), spec))
+    rng, observe = np.random.default_rng(0), jax.jit(algorithm.observe)
+    for i in range(count):
+        ends = {"terminated": i % 4 == 0, "truncated": i % 3 == 0}
+        state = observe(state, spec, random_transition(rng, spec, **ends))
+    return state
+
+
+@pytest.mark.parametrize("kind", RULES)
+def test_the_critic_s_loss_is_that_of_a_plain_loop(kind: str) -> None:
+    algorithm = small(RULES[kind])
+    state = filled(algorithm)
+    batch, again = algorithm.batches(state.replay, SPEC, jax.random.key(1))
+    assert batch is again
+    assert 0 < float(batch.continues.sum()) < 16
+    low, high = np.asarray(SPEC.low), np.asarray(SPEC.high)
+    errors, outside = [], 0
+    for i in range(16):
+        next_obs = np.asarray(batch.next_obs[i])
+        action = actor_output(state.target_actor, next_obs, low, high)
+        nearest = in_ball(action, radius(next_obs))
+        outside += not np.array_equal(action, nearest)
+        if kind == "optlayer":
+            action = nearest
+        future = critic_value(state.target_critic, next_obs, action)
+        target = float(batch.reward[i]) + 0.8 * float(batch.continues[i]) * future
+        errors.append(critic_value(state.critic, np.asarray(batch.obs[i]), np.asarray(batch.executed[i])) - target)
+    assert outside > 3  # or the rules could not be told apart
+    loss, metrics = algorithm.critic_loss(state.critic, state, SPEC, batch)
+    assert float(loss) == pytest.approx(np.mean(np.square(errors)), rel=1e-9)
+    assert set(metrics) == {"critic/value"}
+
+
+def test_only_termination_is_stored() -> None:
+    algorithm = small()
+    state = algorithm.init(jax.random.key(0), SPEC)
+    rng = np.random.default_rng(0)
+    for terminated in (False, True):
+        for truncated in (False, True):
+            transition = random_transition(rng, SPEC, terminated=terminated, truncated=truncated)
+            state = algorithm.observe(state, SPEC, transition)
+    np.testing.assert_array_equal(state.replay.rows[:4, -1], [0, 0, 1, 1])
+
+
+def test_a_time_limit_does_not_end_the_return() -> None:
+    """Episodes of reward 1 a step that are cut off, never over, every 5 steps."""
+    algorithm = small(actor_rate=1e-3, critic_rate=1e-2, target_ratio=0.05, batch_size=64, replay_size=200)
+    rng = np.random.default_rng(2)
+    observations, actions = jnp.asarray(rng.normal(size=(201, 3))), jnp.asarray(rng.uniform(-1, 1, (201, 2)))
+
+    @jax.jit
+    def learned(state: DDPGState, mistaken: jax.Array) -> jax.Array:
+        """The mean of Q in the end; `mistaken`, the environment calls its limits terminations."""
+
+        def store(state: DDPGState, step: jax.Array) -> tuple[DDPGState, None]:
+            obs, action, limit = observations[step], actions[step], step % 5 == 4
+            decision, ended = Decision(action, action, action), (limit & mistaken, limit & ~mistaken)
+            transition = Transition(obs, decision, jnp.ones(()), observations[step + 1], *ended)
+            return algorithm.observe(state, SPEC, transition), None
+
+        def learn(state: DDPGState, key: jax.Array) -> tuple[DDPGState, None]:
+            return algorithm.update(state, SPEC, key, BOTH)[0], None
+
+        state, _ = jax.lax.scan(store, state, jnp.arange(200))
+        state, _ = jax.lax.scan(learn, state, jax.random.split(jax.random.key(3), 3_000))
+        return jnp.mean(jax.vmap(state.critic)(observations, actions))
+
+    state = algorithm.init(jax.random.key(2), SPEC)
+    assert float(learned(state, jnp.asarray(False))) == pytest.approx(1 / (1 - 0.8), abs=0.1)
+    # With a fifth of the states worth 1 only, on average Q = 1 + 0.8 * (4/5) Q: far from 5.
+    assert float(learned(state, jnp.asarray(True))) == pytest.approx(1 / (1 - 0.8 * 0.8), abs=0.3)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.25, 3.0])
+def test_shaping_takes_the_distance_to_the_projection_off_the_reward(weight: float) -> None:
+    algorithm, rng = small(PolicyGradient(), shaping=weight), np.random.default_rng(4)
+    state, observe = algorithm.init(jax.random.key(0), SPEC), jax.jit(algorithm.observe)
+    expected, distances = [], []
+    for _ in range(10):
+        transition = random_transition(rng, SPEC, terminated=False, truncated=False)
+        proposed = np.asarray(transition.decision.proposed)
+        distances.append(np.linalg.norm(proposed - in_ball(proposed, radius(np.asarray(transition.obs)))))
+        expected.append(float(transition.reward) - weight * distances[-1])
+        state = observe(state, SPEC, transition)
+    assert max(distances) > 0.1
+    np.testing.assert_allclose(state.replay.rows[:10, -2], expected, rtol=1e-9)
+
+
+def leaves(tree: object) -> list[NDArray]:
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+
+
+def equal(one: object, other: object) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(leaves(one), leaves(other), strict=True))
+
+
+def test_targets_start_as_copies_that_share_no_memory() -> None:
+    state = small().init(jax.random.key(5), SPEC)
+    assert equal(state.actor, state.target_actor)
+    assert equal(state.critic, state.target_critic)
+    # The driver donates its state, and a buffer can be donated once.
+    arrays = jax.tree.leaves(state)
+    assert len({array.unsafe_buffer_pointer() for array in arrays if array.size}) == len(arrays)
+
+
+class TestUpdate:
+    """What one update changes, and from what."""
+
+    algorithm = small(target_ratio=0.1)
+    before = filled(algorithm)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def after(cls) -> dict[str, DDPGState]:
+        update = jax.jit(cls.algorithm.update, static_argnames="due")
+        dues = {"both": BOTH, "actor": frozenset({"actor"}), "critic": frozenset({"critic"})}
+        return {name: update(cls.before, SPEC, jax.random.key(6), due=due)[0] for name, due in dues.items()}
+
+    def test_actor_and_critic_move_from_the_same_snapshots(self, after: dict[str, DDPGState]) -> None:
+        # Up to how a compiler fuses; a step from the other's new weights would differ in the fourth digit.
+        for alone, part in (("actor", "actor"), ("critic", "critic")):
+            for x, y in zip(leaves(getattr(after["both"], part)), leaves(getattr(after[alone], part)), strict=True):
+                np.testing.assert_allclose(x, y, rtol=1e-10)
+            assert not equal(getattr(after["both"], part), getattr(self.before, part))
+
+    def test_only_what_is_due_moves(self, after: dict[str, DDPGState]) -> None:
+        for due, still in (("actor", "critic"), ("critic", "actor")):
+            assert equal(getattr(after[due], still), getattr(self.before, still))
+            assert equal(getattr(after[due], f"{still}_optimiser"), getattr(self.before, f"{still}_optimiser"))
+            assert not equal(getattr(after[due], f"{due}_optimiser"), getattr(self.before, f"{due}_optimiser"))
+
+    def test_targets_follow_by_the_ratio(self, after: dict[str, DDPGState]) -> None:
+        for new in after.values():
+            for part in ("actor", "critic"):
+                online, old, moved = (
+                    leaves(net)
+                    for net in (getattr(new, part), *(getattr(s, f"target_{part}") for s in (self.before, new)))
+                )
+                for o, t, m in zip(online, old, moved, strict=True):
+                    np.testing.assert_allclose(m, 0.9 * t + 0.1 * o, rtol=1e-10)
+
+    def test_the_replay_stays(self, after: dict[str, DDPGState]) -> None:
+        assert all(equal(new.replay, self.before.replay) for new in after.values())
+
+    def test_the_critic_s_step_is_adam_s_on_numeric_derivatives(self, after: dict[str, DDPGState]) -> None:
+        batch, _ = self.algorithm.batches(self.before.replay, SPEC, jax.random.key(6))
+        loss = jax.jit(lambda critic: self.algorithm.critic_loss(critic, self.before, SPEC, batch)[0])
+        where = lambda critic: critic.action_weight  # noqa: E731
+        old, new = where(self.before.critic), np.asarray(where(after["critic"].critic))
+        for entry in ((0, 0), (1, 3), (0, 5)):
+            reach = jnp.zeros_like(old).at[entry].set(1e-6)
+            ups, downs = (loss(eqx.tree_at(where, self.before.critic, old + sign * reach)) for sign in (1.0, -1.0))
+            slope = float(ups - downs) / 2e-6
+            step = new[entry] - float(old[entry])
+            assert step == pytest.approx(-1e-3 * slope / (abs(slope) + 1e-8), abs=1e-8)
+
+
+class TestActing:
+    """Proposals are clipped, executed actions feasible, intentions free of noise."""
+
+    algorithm = small(noise=(0.1, 2.0))
+    spec = ball_task(bound=0.8)
+    state = algorithm.init(jax.random.key(7), spec)
+    observations = np.random.default_rng(7).normal(size=(3_000, 3))
+
+    def decisions(self, spec: Spec, *, explore: bool) -> Decision:
+        act = partial(self.algorithm.act, explore=explore)
+        keys = jax.random.split(jax.random.key(8), len(self.observations))
+        return jax.jit(jax.vmap(act, in_axes=(None, None, 0, 0)))(self.state, spec, self.observations, keys)
+
+    def test_exploring(self) -> None:
+        decision = self.decisions(self.spec, explore=True)
+        proposed, executed, intended = (
+            np.asarray(x) for x in (decision.proposed, decision.executed, decision.intended)
+        )
+        assert np.abs(proposed).max() == 0.8
+        assert (np.abs(proposed[:, 1]) == 0.8).mean() > 0.3  # noise of 2 in a box of 0.8
+        for obs, p, e, i in zip(self.observations, proposed, executed, intended, strict=True):
+            np.testing.assert_allclose(e, in_ball(p, radius(obs)), rtol=1e-9)
+            np.testing.assert_allclose(i, actor_output(self.state.actor, obs, np.full(2, -0.8), np.full(2, 0.8)))
+
+    def test_without_exploring(self) -> None:
+        decision = self.decisions(self.spec, explore=False)
+        np.testing.assert_array_equal(decision.proposed, decision.intended)
+        for obs, p, e in zip(
+            self.observations, np.asarray(decision.proposed), np.asarray(decision.executed), strict=True
+        ):
+            np.testing.assert_allclose(e, in_ball(p, radius(obs)), rtol=1e-9)
+
+    def test_noise_has_the_stated_deviations(self) -> None:
+        decision = self.decisions(ball_task(bound=1e3), explore=True)
+        noise = np.asarray(decision.proposed - decision.intended)
+        np.testing.assert_allclose(noise.std(0), [0.1, 2.0], rtol=0.05)
+        np.testing.assert_allclose(noise.mean(0), 0.0, atol=0.1)
+
+    def test_intentions_of_unbounded_outputs_are_clipped_to_the_box(self) -> None:
+        algorithm = small(output="leaky_relu")
+        actor, _ = algorithm.networks(jax.random.key(7), self.spec)
+        decide = partial(algorithm.decide, explore=False)
+        wild = 100 * self.observations[:200]
+        decision = jax.jit(jax.vmap(decide, in_axes=(None, None, 0, None)))(actor, self.spec, wild, jax.random.key(0))
+        for obs, proposed in zip(wild, np.asarray(decision.proposed), strict=True):
+            outputs = actor_output(actor, obs, np.zeros(2), np.zeros(2))
+            np.testing.assert_allclose(proposed, np.clip(outputs, -0.8, 0.8), rtol=1e-9)
+        assert (np.abs(decision.proposed) == 0.8).any()
+
+
+def test_the_rows_of_a_batch_reach_the_actor_and_the_critic() -> None:
+    """The gradient of a batch is the mean of those of its rows."""
+    algorithm = small(ThroughProjection())
+    state = filled(algorithm)
+    batch, _ = algorithm.batches(state.replay, SPEC, jax.random.key(10))
+    gradient = jax.jit(lambda rows: algorithm.actor_gradient(state, SPEC, rows)[0])
+
+    def row(i: int) -> Batch:
+        return jax.tree.map(lambda leaf: leaf[i : i + 1], batch)
+
+    rows = [leaves(gradient(row(i))) for i in range(16)]
+    for whole, parts in zip(leaves(gradient(batch)), zip(*rows, strict=True), strict=True):
+        np.testing.assert_allclose(whole, np.mean(parts, axis=0), rtol=1e-9, atol=1e-14)

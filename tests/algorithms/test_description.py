@@ -1,0 +1,57 @@
+"""Algorithms survive the way through JSON, and nothing else comes out of it."""
+
+import json
+
+import pytest
+
+from feasible.algorithms.actor_rules import FrankWolfe
+from feasible.algorithms.ddpg import DDPG
+from feasible.algorithms.description import build, build_algorithm, describe, register
+from feasible.methods import build_algorithm as build_method
+from feasible.tasks import TASKS, Preset
+
+EVERY = [(task, algo) for task, known in TASKS.items() for algo in known.paper.batch_size]
+
+
+@pytest.mark.parametrize("preset", ["paper", "fair"])
+@pytest.mark.parametrize(("task", "algo"), EVERY)
+def test_every_method_of_every_task_survives(task: str, algo: str, preset: Preset) -> None:
+    algorithm = build_method(TASKS[task], algo, preset)
+    again = build_algorithm(json.loads(json.dumps(describe(algorithm))))
+    assert type(again) is type(algorithm)
+    assert again == algorithm
+    assert describe(again) == describe(algorithm)
+
+
+def test_what_is_described() -> None:
+    described = describe(DDPG(rule=FrankWolfe(0.05), noise=(0.1, 0.2)))
+    assert isinstance(described, dict)
+    assert described["kind"] == "DDPG"
+    assert described["rule"] == {"kind": "FrankWolfe", "step": 0.05}
+    assert described["noise"] == [0.1, 0.2]
+    assert described["hidden_layers"] == [400, 300]
+    assert described["shaping"] == 0.0
+
+
+@pytest.mark.parametrize("kind", ["Popen", "Algorithm", "os.system", None, 3])
+def test_an_unknown_kind_is_refused(kind: str | int | None) -> None:
+    with pytest.raises(ValueError, match=r"There is no algorithm or rule .* known are .*DDPG"):
+        build({"kind": kind, "args": ["true"]})
+    with pytest.raises(ValueError, match="There is no algorithm or rule"):
+        build_algorithm({"kind": "DDPG", "rule": {"kind": kind}, "noise": 0.1})
+
+
+def test_a_rule_is_no_algorithm() -> None:
+    with pytest.raises(ValueError, match="describes no algorithm"):
+        build_algorithm({"kind": "FrankWolfe", "step": 0.1})
+
+
+def test_what_no_file_can_hold_is_refused() -> None:
+    with pytest.raises(TypeError, match="is not a setting that a file can hold"):
+        describe(DDPG(rule=FrankWolfe(0.05), noise=object()))  # pyright: ignore[reportArgumentType]
+
+
+def test_a_name_stands_for_one_kind() -> None:
+    register(DDPG)  # again is no harm
+    with pytest.raises(ValueError, match="another kind 'DDPG'"):
+        register(type("DDPG", (), {}))

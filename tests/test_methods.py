@@ -1,0 +1,124 @@
+"""Methods by name: the two presets as algorithms, and errors that say which name may be meant."""
+
+from dataclasses import fields
+
+import pytest
+
+from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient, ThroughProjection
+from feasible.algorithms.ddpg import DDPG
+from feasible.algorithms.table import BikeTable
+from feasible.methods import METHODS, build_algorithm, find_method
+from feasible.tasks import TASKS, Preset
+
+NETWORKED = ["reacher", "halfcheetah", "nsfnet", "bss-5"]
+# Table 3 of the paper, columns as above.
+FRANK_WOLFE_STEP = [0.05, 0.01, 0.05, 0.05]
+REPLAY_SIZE = [10**4, 10**6, 5 * 10**4, 10**6]
+WARMUP = [1000, 10000, 10000, 10000]
+NOISE = [0.1, 0.1, 3, 5]
+SHAPING = [1 / 7, 3, 1 / 4, 4]
+BATCH = {"nfwpo": 16, "ddpg-projection": 64, "ddpg-shaping": 64, "ddpg-optlayer": 16}
+RULES = {
+    "nfwpo": FrankWolfe,
+    "ddpg-projection": PolicyGradient,
+    "ddpg-shaping": PolicyGradient,
+    "ddpg-optlayer": ThroughProjection,
+}
+
+
+def ddpg(task: str, algo: str, preset: Preset) -> DDPG:
+    algorithm = build_algorithm(TASKS[task], algo, preset)
+    assert isinstance(algorithm, DDPG)
+    return algorithm
+
+
+@pytest.mark.parametrize("algo", BATCH)
+@pytest.mark.parametrize("column", range(4))
+def test_paper_is_table_3(column: int, algo: str) -> None:
+    task = NETWORKED[column]
+    algorithm = ddpg(task, algo, "paper")
+    assert type(algorithm.rule) is RULES[algo]
+    if isinstance(algorithm.rule, FrankWolfe):
+        assert algorithm.rule.step == FRANK_WOLFE_STEP[column]
+    assert algorithm.shaping == (SHAPING[column] if algo == "ddpg-shaping" else 0)
+    assert algorithm.actor_rate == 0.0001
+    assert algorithm.critic_rate == 0.001
+    assert algorithm.discount == 0.99
+    assert algorithm.target_ratio == 0.001
+    assert algorithm.replay_size == REPLAY_SIZE[column]
+    assert algorithm.warmup == WARMUP[column]
+    assert algorithm.noise == NOISE[column]
+    assert algorithm.batch_size == BATCH[algo]
+    # The appendix: 400 and 300 ReLUs; tanh for MuJoCo and ReLU elsewhere; the actor every 50 steps on NSFNET, and
+    # that of OptLayer everywhere.
+    assert algorithm.hidden_layers == (400, 300)
+    assert (algorithm.actor_hidden, algorithm.critic_hidden) == ("relu", "relu")
+    assert algorithm.output == ("tanh" if task in ("reacher", "halfcheetah") else "relu")
+    assert algorithm.actor_interval == (50 if task == "nsfnet" or algo == "ddpg-optlayer" else 1)
+
+
+@pytest.mark.parametrize("algo", ["fwpo", "tabular-projection", "tabular-shaping"])
+@pytest.mark.parametrize("preset", ["paper", "fair"])
+def test_paper_and_fair_are_table_4_for_tables(algo: str, preset: Preset) -> None:
+    algorithm = build_algorithm(TASKS["bss-3"], algo, preset)
+    assert isinstance(algorithm, BikeTable)
+    if isinstance(algorithm.rule, FrankWolfe):
+        assert (algo, algorithm.rule.step, algorithm.table_rate) == ("fwpo", 0.05, None)
+    else:
+        assert algorithm.table_rate == 0.001
+    assert algorithm.shaping == (1 if algo == "tabular-shaping" else 0)
+    assert algorithm.hidden_layers == (30,)
+    assert algorithm.critic_rate == 0.002
+    assert algorithm.discount == 0.9
+    assert algorithm.target_ratio == 0.01
+    assert algorithm.target_interval == 100
+    assert algorithm.replay_size == 10**4
+    assert algorithm.warmup == 10000
+    assert algorithm.epsilon == 0.1
+    assert algorithm.batch_size == 64
+
+
+@pytest.mark.parametrize("task", [*NETWORKED, "halfcheetah-box"])
+def test_fair_treats_every_method_of_a_task_alike(task: str) -> None:
+    algorithms = [ddpg(task, algo, "fair") for algo in BATCH]
+    # What makes a method what it is may differ, nothing else.
+    common = [f.name for f in fields(DDPG) if f.name not in ("rule", "shaping")]
+    for algorithm in algorithms[1:]:
+        assert {n: getattr(algorithm, n) for n in common} == {n: getattr(algorithms[0], n) for n in common}
+    first = algorithms[0]
+    assert first.batch_size == 64
+    assert first.intervals == dict.fromkeys(("actor", "critic"), 50 if task == "nsfnet" else 1)
+    # And the rest is the paper's.
+    paper = ddpg(task, "nfwpo", "paper")
+    for name in ("rule", "noise", "warmup", "replay_size", "discount", "actor_rate", "critic_rate", "target_ratio"):
+        assert getattr(first, name) == getattr(paper, name)
+
+
+def test_changes_are_fields_of_the_algorithm() -> None:
+    algorithm = build_algorithm(TASKS["reacher"], "nfwpo", "fair", {"batch_size": 8, "hidden_layers": (32, 32)})
+    assert isinstance(algorithm, DDPG)
+    assert (algorithm.batch_size, algorithm.hidden_layers, algorithm.discount) == (8, (32, 32), 0.99)
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("nfpwo", "nfwpo"), ("DDPG-Shape", "ddpg-shaping"), ("fwop", "fwpo")])
+def test_an_unknown_method_names_the_nearest(wrong: str, right: str) -> None:
+    with pytest.raises(ValueError, match=f"no algorithm '{wrong}'; did you mean '{right}'"):
+        find_method(wrong)
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("batchsize", "batch_size"), ("Gamma_discount", "discount")])
+def test_an_unknown_setting_names_the_nearest(wrong: str, right: str) -> None:
+    with pytest.raises(ValueError, match=f"nfwpo has no setting '{wrong}'; did you mean '{right}'"):
+        build_algorithm(TASKS["reacher"], "nfwpo", "paper", {wrong: 8})
+
+
+def test_a_method_of_other_tasks_and_an_unknown_preset_are_refused() -> None:
+    with pytest.raises(ValueError, match="no settings of 'fwpo' for the task 'reacher'; its methods are nfwpo"):
+        build_algorithm(TASKS["reacher"], "fwpo", "paper")
+    with pytest.raises(ValueError, match="'paper' or 'fair', not 'best'"):
+        build_algorithm(TASKS["reacher"], "nfwpo", "best")  # pyright: ignore[reportArgumentType]
+
+
+def test_methods_know_their_names() -> None:
+    assert all(name == method.name and method.title and method.summary for name, method in METHODS.items())
+    assert {algo for task in TASKS.values() for algo in task.paper.batch_size} == set(METHODS)
