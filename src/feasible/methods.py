@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from feasible.tasks import Preset, Settings, Task
@@ -165,8 +165,8 @@ def build_algorithm(task: Task, name: str, preset: Preset, changes: Mapping[str,
         known = ", ".join(settings.batch_size)
         raise ValueError(f"There are no settings of {name!r} for the task {task.name!r}; its methods are {known}.")
     algorithm = method.build(name, settings)
-    unknown = set(changes or {}) - {f.name for f in fields(algorithm)}
-    if unknown:
-        known = ", ".join(f.name for f in fields(algorithm))
-        raise ValueError(f"{name} has no setting {min(unknown)!r}; it has {known}.")
-    return replace(algorithm, **(changes or {}))
+    if not changes:
+        return algorithm
+    from feasible.algorithms.description import changed
+
+    return changed(algorithm, changes, name)
