@@ -58,7 +58,7 @@ def write_archive(path: Path, description: Mapping[str, object], arrays: Mapping
         archive.writestr(zipfile.ZipInfo(DESCRIPTION), json.dumps(description, indent=1, sort_keys=True))
         for name, array in arrays.items():
             data = io.BytesIO()
-            np.lib.format.write_array(data, np.ascontiguousarray(array), allow_pickle=False)
+            np.lib.format.write_array(data, np.asarray(array, order="C"), allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), data.getvalue())
     write_atomically(path, contents.getvalue())
 

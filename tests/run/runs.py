@@ -1,0 +1,73 @@
+"""Small runs, in this process and as a person starts them, and what two equal runs agree in."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from feasible.algorithms.description import Plain
+from feasible.run.folder import RunFolder
+from feasible.run.launch import configure, new_run
+
+ROOT = Path(__file__).parents[2]
+CACHE_SETTINGS = {"jax_persistent_cache_min_compile_time_secs": 0, "jax_persistent_cache_min_entry_size_bytes": -1}
+SMALL: Mapping[str, Plain] = {"hidden_layers": [32, 32], "warmup": 50, "batch_size": 8, "replay_size": 90}
+
+
+def small_run(
+    out: Path, *, task: str = "reacher", algo: str = "nfwpo", steps: int = 400, variant: str = "small", **intervals: int
+) -> RunFolder:
+    """The folder of a new small run whose replay wraps around several times."""
+    changes = {**SMALL, "hidden_layers": [16]} if algo == "fwpo" else SMALL
+    intervals = {"evaluation_interval": 100, "evaluation_episodes": 2, "checkpoint_interval": 40} | intervals
+    return new_run(out, configure(task, algo, 0, steps=steps, changes=changes, variant=variant, **intervals))
+
+
+def command(*arguments: str | Path, cache: Path) -> subprocess.Popen[str]:
+    """The command line in a process of its own."""
+    environment = {
+        **os.environ,
+        **{name.upper(): str(value) for name, value in CACHE_SETTINGS.items()},
+        "JAX_COMPILATION_CACHE_DIR": str(cache),
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+        "COLUMNS": "200",
+    }
+    environment.pop("XLA_FLAGS", None)
+    program = [sys.executable, "-m", "feasible.cli", *map(str, arguments)]
+    return subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Exit code, what was printed, and what was complained of."""
+    try:
+        printed, complaint = process.communicate(timeout=300)
+    finally:
+        process.kill()
+    return process.returncode, printed, complaint
+
+
+def wait_until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> None:
+    """Wait for something that a running process is to bring about."""
+    deadline = time.monotonic() + 300
+    while process.poll() is None and not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def lines_without_time(folder: RunFolder) -> list[str]:
+    """The bytes of every line, but for what the clock says."""
+    lines = folder.metrics.read_text().splitlines()
+    return [json.dumps({k: v for k, v in json.loads(line).items() if not k.startswith("time/")}) for line in lines]
+
+
+def assert_equal_runs(one: RunFolder, other: RunFolder) -> None:
+    assert lines_without_time(one) == lines_without_time(other)
+    assert one.policy.read_bytes() == other.policy.read_bytes()
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

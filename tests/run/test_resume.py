@@ -1,0 +1,63 @@
+"""Runs that are killed and interrupted, as processes: resumed, they end as if nothing had happened."""
+
+import random
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from feasible.run.folder import RunFolder, read_metrics
+from tests.run.runs import assert_equal_runs, command, files, finish, lines_without_time, small_run, wait_until
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> RunFolder:
+    folder = small_run(tmp_path_factory.mktemp("uninterrupted"))
+    code, printed, complaint = finish(command("resume", folder.path, cache=cache))
+    assert (code, complaint) == (0, "")
+    assert "finished, at step 400" in printed
+    return folder
+
+
+def checkpoints_seen(folder: RunFolder) -> int:
+    state = folder.checkpoint / "state.feasible"
+    return state.stat().st_mtime_ns if state.exists() else 0
+
+
+def test_the_uninterrupted_run_is_complete(uninterrupted: RunFolder) -> None:
+    lines = read_metrics(uninterrupted.metrics)
+    assert [line["step"] for line in lines] == [100, 200, 300, 400]
+    assert all(len(line["eval/returns"]) == 2 for line in lines)  # pyright: ignore[reportArgumentType]
+    assert [path.name for path in uninterrupted.checkpoint.iterdir()] == ["state.feasible"]
+
+
+def test_killed_at_three_moments_and_resumed_it_ends_the_same(
+    uninterrupted: RunFolder, tmp_path: Path, cache: Path
+) -> None:
+    folder = small_run(tmp_path)
+    for delay in (0.0, 0.03, 0.11):
+        before = checkpoints_seen(folder)
+        process = command("resume", folder.path, cache=cache)
+        wait_until(process, lambda before=before: checkpoints_seen(folder) != before)
+        time.sleep(delay)
+        process.kill()
+        code, _, complaint = finish(process)
+        assert (code, complaint) == (-signal.SIGKILL, "")
+    assert finish(command("resume", folder.path, cache=cache))[0] == 0
+    assert_equal_runs(folder, uninterrupted)
+
+
+def test_ctrl_c_ends_it_with_a_checkpoint_and_resume_goes_on(
+    uninterrupted: RunFolder, tmp_path: Path, cache: Path
+) -> None:
+    folder = small_run(tmp_path, checkpoint_interval=1000)
+    process = command("resume", folder.path, cache=cache)
+    wait_until(process, lambda: folder.metrics.exists() and folder.metrics.stat().st_size > 0)
+    process.send_signal(signal.SIGINT)
+    code, printed, quiet = finish(process)
+    assert (code, quiet) == (130, "")
+    assert f"with a checkpoint. Go on with: feasible resume {folder.path}" in printed
+    assert finish(command("resume", folder.path, cache=cache))[0] == 0
+    assert_equal_runs(folder, uninterrupted)
