@@ -1,13 +1,11 @@
-"""Tests of runs share compiled programs: most of them train the same small agent."""
+"""Runs in tests are as a user's, and share compiled programs: most of them train the same small agents."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
-import jax
 import pytest
-from jax.experimental.compilation_cache import compilation_cache
 
-from tests.run.runs import CACHE_SETTINGS
+from tests.run.runs import as_a_user
 
 
 @pytest.fixture(scope="session")
@@ -16,13 +14,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="package", autouse=True)
-def _compile_once(cache: Path) -> Iterator[None]:
-    settings: dict[str, object] = {**CACHE_SETTINGS, "jax_compilation_cache_dir": str(cache)}
-    before = {name: getattr(jax.config, name) for name in settings}
-    for name, value in settings.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
+def _as_a_user(cache: Path) -> Iterator[None]:
+    with as_a_user(cache):
+        yield

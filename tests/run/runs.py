@@ -5,8 +5,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+
+import jax
+from jax.experimental.compilation_cache import compilation_cache
 
 from feasible.algorithms.description import Plain
 from feasible.run.folder import RunFolder
@@ -15,6 +19,25 @@ from feasible.run.launch import configure, new_run
 ROOT = Path(__file__).parents[2]
 CACHE_SETTINGS = {"jax_persistent_cache_min_compile_time_secs": 0, "jax_persistent_cache_min_entry_size_bytes": -1}
 SMALL: Mapping[str, Plain] = {"hidden_layers": [32, 32], "warmup": 50, "batch_size": 8, "replay_size": 90}
+
+
+@contextmanager
+def as_a_user(cache: Path) -> Iterator[None]:
+    """JAX as the command line finds it (float32, ordinary promotion, which Optax needs), with a cache of programs."""
+    settings: dict[str, object] = {
+        **CACHE_SETTINGS,
+        "jax_compilation_cache_dir": str(cache),
+        "jax_enable_x64": False,
+        "jax_numpy_dtype_promotion": "standard",
+    }
+    before = {name: getattr(jax.config, name) for name in settings}
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
 
 
 def small_run(

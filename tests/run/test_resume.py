@@ -1,7 +1,5 @@
 """Runs that are killed and interrupted, as processes: resumed, they end as if nothing had happened."""
 
-import random
-import shutil
 import signal
 import time
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from feasible.run.folder import RunFolder, read_metrics
-from tests.run.runs import assert_equal_runs, command, files, finish, lines_without_time, small_run, wait_until
+from tests.run.runs import assert_equal_runs, command, finish, small_run, wait_until
 
 
 @pytest.fixture(scope="module")
