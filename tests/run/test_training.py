@@ -16,6 +16,8 @@ from feasible.tasks import TASKS
 from tests.run.runs import assert_equal_runs, files, lines_without_time
 from tests.run.toys import toy_task
 
+pytestmark = pytest.mark.usefixtures("shared_programs")
+
 
 class Killed(BaseException):
     """Stands for SIGKILL: nothing catches it, and what is on the disk stays as it is."""
@@ -46,7 +48,7 @@ def toy_run(out: Path, **settings: int) -> RunFolder:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+def uninterrupted(shared_programs: None, tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
         folder = toy_run(tmp_path_factory.mktemp("uninterrupted"))

@@ -34,7 +34,10 @@ def build(description: Plain) -> object:
         kind = settings.pop("kind", None)
         if not isinstance(kind, str) or kind not in _KNOWN:
             raise ValueError(f"There is no algorithm or rule {kind!r} in this version of feasible.")
-        return _KNOWN[kind](**{name: build(value) for name, value in settings.items()})
+        try:
+            return _KNOWN[kind](**{name: build(value) for name, value in settings.items()})
+        except TypeError as cause:
+            raise ValueError(f"The settings of {kind} are not those of this version of feasible: {cause}.") from cause
     if isinstance(description, list):
         return tuple(build(item) for item in description)
     return description
