@@ -59,3 +59,34 @@ def test_ctrl_c_ends_it_with_a_checkpoint_and_resume_goes_on(
     assert f"with a checkpoint. Go on with: feasible resume {folder.path}" in printed
     assert finish(command("resume", folder.path, cache=cache))[0] == 0
     assert_equal_runs(folder, uninterrupted)
+
+
+OTHERS = [
+    ("bss-3", "fwpo"),
+    ("bss-5", "nfwpo"),
+    ("nsfnet", "nfwpo"),
+    ("halfcheetah", "nfwpo"),
+    ("halfcheetah-box", "nfwpo"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("task", "algo"), [*OTHERS, ("reacher", "ddpg-optlayer"), ("bss-3", "tabular-shaping")])
+def test_killed_again_and_again_every_task_ends_the_same(task: str, algo: str, tmp_path: Path, cache: Path) -> None:
+    """Episodes of 1000 steps end within the run, the replay wraps around, and kills come at random moments."""
+    settings = {"task": task, "algo": algo, "steps": 2400, "evaluation_interval": 1200, "checkpoint_interval": 130}
+    uninterrupted, folder = (small_run(tmp_path / name, **settings) for name in ("uninterrupted", "killed"))  # pyright: ignore[reportArgumentType]
+    assert finish(command("resume", uninterrupted.path, cache=cache))[0] == 0
+    moments, kills = random.Random(0), 0
+    for _ in range(6):
+        before = checkpoints_seen(folder)
+        process = command("resume", folder.path, cache=cache)
+        wait_until(process, lambda before=before: checkpoints_seen(folder) != before)
+        time.sleep(moments.uniform(0.0, 0.4))
+        process.kill()
+        code, _, complaint = finish(process)
+        assert (code, complaint) in ((-signal.SIGKILL, ""), (0, ""))
+        kills += code != 0
+    assert kills >= 2
+    assert finish(command("resume", folder.path, cache=cache))[0] == 0
+    assert_equal_runs(folder, uninterrupted)
