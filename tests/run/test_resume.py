@@ -1,5 +1,6 @@
 """Runs that are killed and interrupted, as processes: resumed, they end as if nothing had happened."""
 
+import random
 import signal
 import time
 from pathlib import Path
