@@ -21,22 +21,23 @@ import feasible as fs
 from feasible.agents import Agent
 from feasible.algorithms.ddpg import DDPG
 from feasible.run.archive import ArchiveError, read_archive, write_archive
+from feasible.run.evaluate import evaluation_seeds
 from tests.run.runs import as_a_user
-from tests.run.toys import Drift, force
+from tests.run.toys import TOY, Drift, force
 
-SMALL = {"hidden_layers": (16, 16), "warmup": 20, "batch_size": 8, "replay_size": 64}
+SMALL = {name: getattr(TOY, name) for name in ("hidden_layers", "warmup", "batch_size", "replay_size", "actor_rate")}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _as_a_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with as_a_user(tmp_path_factory.mktemp("compiled")):
+def _as_a_user(cache: Path) -> Iterator[None]:
+    with as_a_user(cache):
         yield
 
 
 def drift() -> fs.constraints.ConstrainedEnv:
     """The toy, made by Gymnasium, so that it can be copied."""
     if "toy/Free-v0" not in gym.registry:
-        gym.register("toy/Free-v0", entry_point=Drift, max_episode_steps=20)
+        gym.register("toy/Free-v0", entry_point=Drift, max_episode_steps=20)  # pyright: ignore[reportArgumentType]
     env = fs.constrain(gym.make("toy/Free-v0"), force)
     assert isinstance(env, fs.constraints.ConstrainedEnv)
     return env
@@ -44,7 +45,7 @@ def drift() -> fs.constraints.ConstrainedEnv:
 
 @pytest.fixture(scope="module")
 def trained() -> Agent:
-    return fs.NFWPO(drift(), seed=0, **SMALL).learn(100)
+    return fs.NFWPO(drift(), seed=0, noise=TOY.noise, **SMALL).learn(100)
 
 
 def weights(agent: Agent) -> list[np.ndarray]:
@@ -57,7 +58,7 @@ def assert_equal_policies(one: Agent, other: Agent) -> None:
 
 
 def test_learning_pieces_with_and_without_a_bar_is_learning_at_once(trained: Agent) -> None:
-    again = fs.NFWPO(drift(), seed=0, **SMALL)
+    again = fs.NFWPO(drift(), seed=0, noise=TOY.noise, **SMALL)
     start = weights(again)
     assert again.learn(37).learn(63, progress_bar=True) is again
     assert again.step == trained.step == 100
@@ -141,8 +142,6 @@ def test_evaluation_is_a_plain_loop(trained: Agent) -> None:
     assert found == trained.evaluate(3, seed=5, env=drift())
     assert found != trained.evaluate(3, seed=6)
     env, returns = drift(), []
-    from feasible.run.evaluate import evaluation_seeds
-
     for seed in evaluation_seeds(5, trained.step, 3):
         obs, _ = env.reset(seed=seed)
         total, running = 0.0, True
@@ -155,7 +154,7 @@ def test_evaluation_is_a_plain_loop(trained: Agent) -> None:
 
 
 def test_evaluating_does_not_disturb_learning(trained: Agent) -> None:
-    watched = fs.NFWPO(drift(), seed=0, **SMALL)
+    watched = fs.NFWPO(drift(), seed=0, noise=TOY.noise, **SMALL)
     for _ in range(4):
         watched.learn(25).evaluate(2)
     assert_equal_policies(watched, trained)
@@ -185,7 +184,7 @@ class Interrupting(gym.Wrapper):
 def test_ctrl_c_leaves_an_agent_that_can_go_on(trained: Agent) -> None:
     env = fs.constrain(Interrupting(gym.make("toy/Free-v0")), force)
     assert isinstance(env, gym.Env)
-    agent = fs.NFWPO(env, seed=0, **SMALL)
+    agent = fs.NFWPO(env, seed=0, noise=TOY.noise, **SMALL)
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         agent.learn(100)
@@ -205,7 +204,13 @@ def pendulum() -> gym.Env:
     return env
 
 
-@pytest.mark.parametrize("method", [fs.DDPGProjection, fs.DDPGShaping, fs.DDPGOptLayer])
+@pytest.mark.parametrize(
+    "method",
+    [
+        fs.DDPGProjection,
+        *(pytest.param(method, marks=pytest.mark.slow) for method in (fs.DDPGShaping, fs.DDPGOptLayer)),
+    ],
+)
 def test_every_method_learns_on_pendulum(method: type[Agent], tmp_path: Path) -> None:
     agent = method(pendulum(), seed=0, **SMALL).learn(60)  # pyright: ignore[reportCallIssue]
     agent.save(tmp_path / "pendulum.feasible")
@@ -279,6 +284,7 @@ def test_help_mentions_every_setting() -> None:
     assert "frank_wolfe_step" in inspect.signature(fs.NFWPO).parameters
 
 
+@pytest.mark.slow
 def test_tasks_have_agents_too() -> None:
     agent = fs.NFWPO(fs.make("reacher"), seed=0, **SMALL).learn(30)
     found = agent.evaluate(2)

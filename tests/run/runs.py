@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -44,9 +45,10 @@ def small_run(
     out: Path, *, task: str = "reacher", algo: str = "nfwpo", steps: int = 400, variant: str = "small", **intervals: int
 ) -> RunFolder:
     """The folder of a new small run whose replay wraps around several times."""
-    changes = {**SMALL, "hidden_layers": [16]} if algo == "fwpo" else SMALL
+    changes = {**SMALL, "hidden_layers": [16]} if task == "bss-3" else SMALL
     intervals = {"evaluation_interval": 100, "evaluation_episodes": 2, "checkpoint_interval": 40} | intervals
-    return new_run(out, configure(task, algo, 0, steps=steps, changes=changes, variant=variant, **intervals))
+    config = configure(task, algo, 0, steps=steps, changes=changes, variant=variant)
+    return new_run(out, replace(config, log_interval=intervals["evaluation_interval"], **intervals))
 
 
 def command(*arguments: str | Path, cache: Path) -> subprocess.Popen[str]:

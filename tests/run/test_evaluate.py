@@ -11,7 +11,7 @@ from feasible.run.evaluate import compiled_policy, evaluate, evaluation_seeds
 from tests.run.runs import SMALL
 
 
-@pytest.mark.parametrize("name", ["reacher", "bss-5"])
+@pytest.mark.parametrize("name", ["reacher", pytest.param("bss-5", marks=pytest.mark.slow)])
 def test_an_evaluation_is_a_plain_loop_over_single_environments(name: str) -> None:
     algorithm = build_algorithm(tasks.find_task(name), "nfwpo", "fair", SMALL)
     env = tasks.make(name)

@@ -24,9 +24,13 @@ pytestmark = pytest.mark.usefixtures("shared_programs")
 
 
 def trained(fault: Fault, at: int, until: int = 100) -> Driver:
-    driver = Driver(TOY, toy_plant(fault=fault, at=at), seed=0)
-    driver.start()
+    driver = started(Driver(TOY, toy_plant(fault=fault, at=at), seed=0))
     driver.advance(until)
+    return driver
+
+
+def started(driver: Driver) -> Driver:
+    driver.start()
     return driver
 
 
@@ -48,7 +52,7 @@ def test_a_reward_that_is_not_finite(at: int) -> None:
 
 
 def test_a_loss_that_is_not_finite() -> None:
-    # The reward of 1e30 at step 33 is one of 33 rows; batches of 4 find it after some steps, and its square overflows.
+    # The reward of 1e30 at step 33 is one of 33 rows; batches of 16 find it after some steps, and its square overflows.
     with pytest.raises(NotFiniteError, match=r"critic/loss is (inf|nan) at step \d+: training has diverged") as stop:
         trained("loss", 33)
     assert 33 <= int(re.findall(r"step (\d+)", str(stop.value))[0]) <= 60
@@ -88,9 +92,8 @@ def test_an_executed_action_outside_its_set(monkeypatch: pytest.MonkeyPatch) -> 
     with monkeypatch.context() as patch:  # a projection that does not project
         patch.setattr(sets.Ball, "project", lambda self, z: 1.01 * z)
         driver = Driver(TOY, plant(ConstrainedEnv(Drift(), constraint)), seed=1)
-        driver.start()
         with pytest.raises(InfeasibleActionError, match=r"after step \d+ violates .* by .* was not executed") as stop:
-            driver.advance(100)
+            started(driver).advance(100)
     (step,) = re.findall(r"after step (\d+)", str(stop.value))
     simulator = driver.plant.env
     assert isinstance(simulator, Drift)

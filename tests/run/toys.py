@@ -20,7 +20,7 @@ from feasible.tasks import Settings, Task
 
 Fault = Literal["", "observation", "reward", "loss", "empty", "first observation"]
 TOY = DDPG(
-    rule=FrankWolfe(0.05), noise=0.1, warmup=10, batch_size=4, replay_size=37, hidden_layers=(8, 8), actor_rate=1e-2
+    rule=FrankWolfe(0.05), noise=0.1, warmup=10, batch_size=16, replay_size=37, hidden_layers=(8, 8), actor_rate=1e-2
 )
 
 
