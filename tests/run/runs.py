@@ -42,11 +42,17 @@ def as_a_user(cache: Path) -> Iterator[None]:
 
 
 def small_run(
-    out: Path, *, task: str = "reacher", algo: str = "nfwpo", steps: int = 400, variant: str = "small", **intervals: int
+    out: Path,
+    *,
+    task: str = "reacher",
+    algo: str = "nfwpo",
+    steps: int = 1000,
+    variant: str = "small",
+    **intervals: int,
 ) -> RunFolder:
     """The folder of a new small run whose replay wraps around several times."""
     changes = {**SMALL, "hidden_layers": [16]} if task == "bss-3" else SMALL
-    intervals = {"evaluation_interval": 100, "evaluation_episodes": 2, "checkpoint_interval": 40} | intervals
+    intervals = {"evaluation_interval": 250, "evaluation_episodes": 2, "checkpoint_interval": 100} | intervals
     config = configure(task, algo, 0, steps=steps, changes=changes, variant=variant)
     return new_run(out, replace(config, log_interval=intervals["evaluation_interval"], **intervals))
 

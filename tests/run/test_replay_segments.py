@@ -28,7 +28,7 @@ def ring(count: int, capacity: int) -> Replay:
 checkpoints = st.lists(st.tuples(st.integers(0, 40), st.booleans()), min_size=1, max_size=12)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(capacity=st.sampled_from([1, 7, 16]), steps=checkpoints)
 def test_what_is_refilled_is_the_ring(capacity: int, steps: list[tuple[int, bool]]) -> None:
     committed = 0
