@@ -76,8 +76,9 @@ def _train(folders: list[RunFolder], console: Console) -> None:
             for path, process in list(running.items()):
                 if process.poll() is not None:
                     del running[path]
+                    _, complaint = process.communicate()
                     if process.returncode:
-                        failed.append((path, process.stderr.read().decode().strip()))
+                        failed.append((path, complaint.decode().strip()))
             live.update(_overview(folders))
             time.sleep(0.5)
     if failed:
