@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from feasible.run import checkpoint, replay_segments
-from feasible.run.driver import Driver
+from feasible.run.driver import Driver, Tally
 from feasible.run.programs import Programs
 from tests.run.toys import TOY, Drift, SavedDrift, toy_plant
 
@@ -116,3 +116,15 @@ def test_an_environment_without_saved_states_begins_a_new_episode(programs: Prog
         np.testing.assert_array_equal(np.asarray(left), np.asarray(right))
     resumed.advance(STEPS)
     assert resumed.step == STEPS
+
+
+def test_a_report_has_one_order_whichever_metric_came_first() -> None:
+    """Saved tallies are sorted by name; a resumed run must write the same line."""
+    critic_first, actor_first = Tally(), Tally()
+    for tally, names in ((critic_first, ("critic/loss", "actor/gap")), (actor_first, ("actor/gap", "critic/loss"))):
+        for name in names:
+            tally.add((name,), np.array([1.0]))
+            tally.add((name,), np.array([4.0]))
+    reports = [list(tally.report().items()) for tally in (critic_first, actor_first)]
+    assert reports[0] == reports[1]
+    assert reports[0][-2:] == [("actor/gap", 2.5), ("critic/loss", 2.5)]

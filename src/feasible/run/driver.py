@@ -51,7 +51,8 @@ class Tally:
         }
         if self.finished_returns:
             metrics["train/episode_return"] = sum(self.finished_returns) / len(self.finished_returns)
-        metrics |= {name: total / self.counts[name] for name, total in self.sums.items()}
+        # By name, not by first appearance: a resumed run writes the same bytes.
+        metrics |= {name: self.sums[name] / self.counts[name] for name in sorted(self.sums)}
         self.finished_returns, self.sums, self.counts = [], {}, {}
         return metrics
 
