@@ -1,7 +1,16 @@
 """Strict numerics for every test: float64 available, no silent promotion of ranks or dtypes."""
 
+from pathlib import Path
+
 import jax
+import pytest
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where runs keep compiled programs for those that train the same agent again."""
+    return tmp_path_factory.mktemp("compiled")

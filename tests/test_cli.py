@@ -1,15 +1,24 @@
 """The command line, as a person uses it."""
 
 import importlib
+import os
+import re
 import subprocess
-import sys
 import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import imageio_ffmpeg
+import numpy as np
 import pytest
+from PIL import Image, ImageSequence
 
-from feasible.cli import main
+from feasible.cli import COMMANDS, main
+from feasible.methods import METHODS
+from feasible.run.folder import read_metrics
 from feasible.tasks import TASKS
+from tests.run.runs import as_a_user
 
 ROOT = Path(__file__).parents[1]
 
@@ -40,19 +49,152 @@ def test_tasks_fit_a_terminal_of_80_columns(
     assert max(len(line) for line in printed.splitlines()) <= 80
 
 
-def test_help_names_the_commands_and_loads_nothing_heavy() -> None:
-    program = (
-        "import sys\n"
-        "from feasible.cli import main\n"
-        "try:\n"
-        "    main(['--help'])\n"
-        "except SystemExit as end:\n"
-        "    print('exit', end.code)\n"
-        "print([name for name in ('jax', 'numba', 'mujoco', 'matplotlib') if name in sys.modules])\n"
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    assert end.value.code == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in COMMANDS)
+
+
+def test_algos_shows_every_method(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    main(["algos"])
+    printed = capsys.readouterr().out
+    for method in METHODS.values():
+        assert any(line.split()[:1] == [method.name] for line in printed.splitlines())
+
+
+TRAIN = ["train", "--task", "reacher", "--algo", "nfwpo"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["train", "--task", "reecher", "--algo", "nfwpo"],
+            "There is no task 'reecher'; did you mean 'reacher'? Known",
+        ),
+        (["train", "--task", "reacher", "--algo", "nfwp"], "There is no algorithm 'nfwp'; did you mean 'nfwpo'? Known"),
+        (["train", "--task", "bss-3", "--algo", "nfwpo"], "There are no settings of 'nfwpo' for the task 'bss-3'; its"),
+        ([*TRAIN, "--set", "colour=red"], "nfwpo has no setting 'colour'; it has actor_hidden"),
+        ([*TRAIN, "--set", "batch_size"], "--set takes NAME=VALUE, not 'batch_size'."),
+        ([*TRAIN, "--set", "batch_size=many"], "nfwpo: batch_size must be a whole number, not 'many'."),
+        ([*TRAIN, "--set", "hidden_layers=[3.5]"], "nfwpo: hidden_layers must be a list, each a whole number, not"),
+        ([*TRAIN, "--set", "discount=null"], "nfwpo: discount must be a number, not None."),
+        ([*TRAIN, "--set", "replay_size=0"], "nfwpo: replay_size must be at least 1, not 0."),
+        ([*TRAIN, "--steps", "0"], "steps must be a whole number of at least 1, not 0."),
+        ([*TRAIN, "--seed", "-1"], "seed must be a whole number of at least 0, not -1."),
+        ([*TRAIN, "--eval-every", "0"], "evaluation_interval must be a whole number of at least 1, not 0."),
+        ([*TRAIN, "--episodes", "0"], "evaluation_episodes must be a whole number of at least 1, not 0."),
+        ([*TRAIN, "--checkpoint-every", "-3"], "checkpoint_interval must be a whole number of at least 1, not -3."),
+        ([*TRAIN, "--variant", "../other"], "variant must be the name of a folder, without '/', not '../other'."),
+        (["evaluate", "nowhere"], "nowhere holds no run: there is no config.json in it."),
+        (["evaluate", "nowhere", "--episodes", "0"], "episodes must be at least 1, not 0."),
+        (["evaluate", "nowhere", "--video", "film.avi"], "video must end in .mp4 or .gif, not 'film.avi'."),
+    ],
+)
+def test_bad_input_is_answered_with_one_sentence(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith(f"feasible: {said}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as end:
+        main([*TRAIN, "--out", str(tmp_path / "file")])
+    assert end.value.code == 1
+    assert (
+        capsys.readouterr().err == f"feasible: {tmp_path / 'file' / 'reacher' / 'nfwpo' / 'seed-0'}: Not a directory\n"
     )
-    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "tasks" in finished.stdout
-    assert finished.stdout.splitlines()[-2:] == ["exit 0", "[]"]
+
+
+def test_an_interrupt_outside_of_training_is_no_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(COMMANDS, "tasks", interrupted)
+    with pytest.raises(SystemExit) as end:
+        main(["tasks"])
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "feasible: interrupted.\n"
+
+
+@pytest.fixture(scope="module")
+def trained(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a short run of BSS-5 in short episodes, trained by the command line, with TensorBoard's files."""
+    task = TASKS["bss-5"]
+    short = replace(task, options={**task.options, "episode_length": 10})
+    out = tmp_path_factory.mktemp("runs")
+    small = ["hidden_layers=[16]", "warmup=100", "batch_size=4", "replay_size=50"]  # no update to compile
+    command = ["train", "--task", "bss-5", "--algo", "nfwpo", "--steps", "40", "--eval-every", "20", "--episodes", "2"]
+    with as_a_user(cache), pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TASKS, "bss-5", short)  # pyright: ignore[reportArgumentType]
+        main([*command, "--variant", "short", "--out", str(out), "--tensorboard", "--set", *small])
+        yield out / "bss-5" / "nfwpo+short" / "seed-0"
+
+
+def test_the_event_files_hold_the_metrics(trained: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(trained / "tensorboard"))
+    events.Reload()
+    lines = read_metrics(trained / "metrics.jsonl")
+    names = {name for line in lines for name, value in line.items() if not isinstance(value, list)} - {"step"}
+    assert set(events.Tags()["scalars"]) == names
+    for name in names:
+        written = [(event.step, event.value) for event in events.Scalars(name)]
+        assert written == [(line["step"], pytest.approx(line[name], rel=1e-6)) for line in lines if name in line]
+
+
+def decoded(film: Path) -> np.ndarray:
+    """The frames of a film, by decoders that did not write it."""
+    if film.suffix == ".gif":
+        with Image.open(film) as picture:
+            return np.stack([np.asarray(frame.convert("RGB")) for frame in ImageSequence.Iterator(picture)])
+    decoder = [imageio_ffmpeg.get_ffmpeg_exe(), "-loglevel", "error", "-i", str(film)]
+    raw = [*decoder, "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    return np.frombuffer(subprocess.run(raw, capture_output=True, check=True).stdout, np.uint8).reshape(-1, 720, 720, 3)
+
+
+@pytest.mark.parametrize("kind", ["gif", "mp4"])
+def test_an_evaluation_prints_its_returns_and_writes_a_film(
+    kind: str, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    film = tmp_path / "films" / f"film.{kind}"
+    main(["evaluate", str(trained), "--episodes", "2", "--seed", "3", "--video", str(film)])
+    printed = capsys.readouterr().out
+    returns = [float(cell) for cell in re.findall(r"│ +\d+ │ +(-?[\d.]+) │", printed)]
+    assert len(returns) == 2
+    assert f"{sum(returns) / 2:.1f}" in printed
+    frames = decoded(film)
+    assert frames.shape == (10, 720, 720, 3)
+    assert (frames != frames[0]).any()
+
+
+@pytest.mark.slow
+def test_a_robot_is_filmed(cache: Path, tmp_path: Path) -> None:
+    small = ["hidden_layers=[16,16]", "warmup=5", "batch_size=4", "replay_size=50"]
+    with as_a_user(cache):
+        main([*TRAIN, "--steps", "20", "--episodes", "1", "--variant", "v", "--out", str(tmp_path), "--set", *small])
+        run = tmp_path / "reacher" / "nfwpo+v" / "seed-0"
+        main(["evaluate", str(run / "policy.feasible"), "--episodes", "1", "--video", str(tmp_path / "film.gif")])
+    assert len(decoded(tmp_path / "film.gif")) == 50
 
 
 def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

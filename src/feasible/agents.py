@@ -4,11 +4,13 @@ Any environment that `feasible.constrain` or `feasible.make` made will do. The a
 `feasible.algorithms`, the loop in `feasible.run.driver`.
 """
 
+import signal
 from collections.abc import Callable
-from dataclasses import fields, replace
 from pathlib import Path
 
 import gymnasium as gym
+import jax
+import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from jaxtyping import Array, Float, PyTree
@@ -17,9 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from feasible.algorithms.actor_rules import ActorRule, FrankWolfe, PolicyGradient, ThroughProjection
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.ddpg import DDPG
+from feasible.algorithms.description import changed
+from feasible.constraints import ConstrainedVectorEnv, Judge
 from feasible.run.driver import Driver
 from feasible.run.environment import plant
 from feasible.run.evaluate import Evaluation, compiled_policy, evaluate, evaluation_seeds
+from feasible.run.interrupt import halted_by
 from feasible.run.policy import load_policy, save_policy
 
 
@@ -40,7 +45,12 @@ class Agent:
 
     @property
     def policy(self) -> PyTree[Array]:
-        """What acting needs: the actor."""
+        """What acting needs: the actor, as it is now."""
+        return jax.tree.map(jnp.copy, self._policy)
+
+    @property
+    def _policy(self) -> PyTree[Array]:
+        """The same without a copy: learning takes its memory over."""
         if self._driver is None:
             return self._loaded
         if not self._driver.started:
@@ -48,20 +58,24 @@ class Agent:
         return self.algorithm.policy(self._driver.carry.algorithm)
 
     def learn(self, steps: int, *, progress_bar: bool = False) -> "Agent":
-        """Make so many more steps of training. Every executed action lies in its feasible set."""
-        if self._driver is None:
-            raise ValueError("learn: an agent that was loaded from a file holds its policy only; train a new one.")
-        if not self._driver.started:
-            self._driver.start()
-        until = self._driver.step + steps
-        if not progress_bar:
-            self._driver.advance(until)
-            return self
-        from rich.progress import track
+        """Make so many more steps of training. Every executed action lies in its feasible set.
 
-        tenth = max(1, steps // 100)
-        for goal in track(range(self._driver.step + tenth, until + tenth, tenth), description="learning"):
-            self._driver.advance(min(goal, until))
+        Ctrl-C takes effect after the running step: the agent can be used, and can go on learning.
+        """
+        driver = self._driver
+        if driver is None:
+            raise ValueError("learn: an agent that was loaded from a file holds its policy only; train a new one.")
+        if not driver.started:
+            driver.start()
+        until = driver.step + steps
+        with halted_by(driver, (signal.SIGINT,)):
+            if progress_bar:
+                _advance_with_bar(driver, until)
+            else:
+                driver.advance(until)
+        if driver.halted:
+            driver.halted = False
+            raise KeyboardInterrupt
         return self
 
     def predict(self, obs: ArrayLike) -> NDArray[np.float32]:
@@ -72,30 +86,38 @@ class Agent:
             raise ValueError(
                 f"predict: observations have {self._plant.spec.observation_size} entries, got shape {rows.shape}."
             )
-        answers = np.asarray(self._act(self.policy, rows[None] if single else rows))[:, :-2]
-        return answers[0] if single else answers
+        if not np.isfinite(rows).all():
+            raise ValueError("predict: the observation has a NaN or an infinite entry.")
+        batch = rows[None] if single else rows
+        answers = np.asarray(self._act(self._policy, batch))
+        actions, violations, tolerances = answers[:, :-2], answers[:, -2], answers[:, -1]
+        refused = np.flatnonzero(~(violations <= tolerances))
+        if len(refused):
+            judge = Judge(self._plant.constraint, "raise", batched=False)
+            raise judge.explain(batch[refused[0]], actions[refused[0]], " of predict")
+        return actions[0] if single else actions
 
     def evaluate(self, episodes: int = 10, *, seed: int = 0, env: gym.Env | None = None) -> Evaluation:
         """Play whole episodes without exploration, in copies of the environment (or of `env`) seeded apart."""
-        copies = SyncVectorEnv([_copier(env or self.env)] * episodes, autoreset_mode=AutoresetMode.SAME_STEP)
+        make = _copier(self.env) if env is None else _copier(env)
+        # The policy judges its actions by its own constraint; copies of another environment also by theirs.
+        makers = [(lambda: plant(make()).env) if env is None else make] * episodes
+        copies = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
+        constrained = ConstrainedVectorEnv(copies, self._plant.constraint)
         try:
-            return evaluate(self._act, self.policy, copies, evaluation_seeds(seed, self.step, episodes))
+            return evaluate(self._act, self._policy, constrained, evaluation_seeds(seed, self.step, episodes))
         finally:
             copies.close()
 
     def save(self, path: str | Path) -> None:
         """Write the policy: weights and a description, no code, no constraint."""
-        save_policy(Path(path), self.algorithm, self._plant.spec, self.policy)
+        save_policy(Path(path), self.algorithm, self._plant.spec, self._policy)
 
 
 class _Neural(Agent):
     def __init__(self, env: gym.Env, rule: ActorRule, seed: int, settings: dict[str, object]):
-        known = sorted({f.name for f in fields(DDPG)} - {"rule"})
-        unknown = sorted(set(settings) - set(known))
-        if unknown:
-            raise TypeError(f"{type(self).__name__} has no setting {unknown[0]!r}; it has {', '.join(known)}.")
-        algorithm = replace(DDPG(rule=rule, noise=_tenth(plant(env).spec), warmup=1_000), **settings)
-        super().__init__(env, algorithm, seed)
+        default = DDPG(rule=rule, noise=_tenth(plant(env).spec), warmup=1_000)
+        super().__init__(env, changed(default, settings, type(self).__name__), seed)
 
 
 class NFWPO(_Neural):
@@ -156,3 +178,11 @@ def _copier(env: gym.Env) -> Callable[[], gym.Env]:
             "pass one that was, as evaluate(env=...)."
         )
     return lambda: gym.make(env.spec)  # pyright: ignore[reportArgumentType]
+
+
+def _advance_with_bar(driver: Driver, until: int) -> None:
+    from rich.progress import track
+
+    hundredth = max(1, (until - driver.step) // 100)
+    for goal in track(range(driver.step + hundredth, until + hundredth, hundredth), description="learning"):
+        driver.advance(min(goal, until))

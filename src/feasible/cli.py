@@ -138,6 +138,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         print(f"feasible: {_sentence(error)}", file=sys.stderr)
         sys.exit(1)
+    except KeyboardInterrupt:
+        print("feasible: interrupted.", file=sys.stderr)
+        sys.exit(130)
 
 
 def _train(run: Path, tensorboard: bool) -> None:
@@ -190,8 +193,9 @@ def _one_thread() -> None:
 
 
 def _sentence(error: BaseException) -> str:
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return text or type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__
 
 
 if __name__ == "__main__":

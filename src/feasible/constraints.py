@@ -57,12 +57,12 @@ class Judge:
 
     def explain(self, obs: Observation, action: NDArray[np.floating], who: str) -> ValueError:
         """The error for an action that may not be executed: an empty set if that is the reason."""
-        if not np.all(np.isfinite(action)):
-            return InfeasibleActionError(f"The action{who} has a NaN or an infinite entry and was not executed.")
         try:
             feasible_set = self.constraint(obs)
         except EmptySetError as cause:
             return EmptySetError(f"The feasible set{who} of observation {_short(obs)} is empty: {cause}")
+        if not np.all(np.isfinite(action)):
+            return InfeasibleActionError(f"The action{who} has a NaN or an infinite entry and was not executed.")
         residuals = np.asarray(feasible_set.residuals(action))
         slopes = np.maximum(np.asarray(feasible_set.slopes()), 1.0)
         worst = int(np.argmax(residuals / slopes))

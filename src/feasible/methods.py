@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from feasible.tasks import Preset, Settings, Task
@@ -165,9 +165,8 @@ def build_algorithm(task: Task, name: str, preset: Preset, changes: Mapping[str,
         known = ", ".join(settings.batch_size)
         raise ValueError(f"There are no settings of {name!r} for the task {task.name!r}; its methods are {known}.")
     algorithm = method.build(name, settings)
-    unknown = set(changes or {}) - {f.name for f in fields(algorithm)}
-    if unknown:
-        wrong, known = min(unknown), [f.name for f in fields(algorithm)]
-        near = difflib.get_close_matches(wrong.lower(), known, n=1, cutoff=0.0)[0]
-        raise ValueError(f"{name} has no setting {wrong!r}; did you mean {near!r}? It has {', '.join(known)}.")
-    return replace(algorithm, **(changes or {}))
+    if not changes:
+        return algorithm
+    from feasible.algorithms.description import changed
+
+    return changed(algorithm, changes, name)

@@ -1,7 +1,10 @@
 """Algorithms as plain data and back: what run folders and policy files say of the algorithm that made them."""
 
+import difflib
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
+from types import UnionType
+from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient, ThroughProjection
 from feasible.algorithms.base import Algorithm
@@ -39,7 +42,10 @@ def build(description: Plain) -> object:
         kind = settings.pop("kind", None)
         if not isinstance(kind, str) or kind not in _KNOWN:
             raise ValueError(f"There is no algorithm or rule {kind!r} here; known are {', '.join(sorted(_KNOWN))}.")
-        return _KNOWN[kind](**{name: build(value) for name, value in settings.items()})
+        try:
+            return _KNOWN[kind](**{name: build(value) for name, value in settings.items()})
+        except TypeError as cause:
+            raise ValueError(f"The settings of {kind} are not those of this version of feasible: {cause}.") from cause
     if isinstance(description, list):
         return tuple(build(item) for item in description)
     return description
@@ -50,3 +56,45 @@ def build_algorithm(description: Plain) -> Algorithm:
     if not isinstance(algorithm, Algorithm):
         raise ValueError(f"{description!r} describes no algorithm.")
     return algorithm
+
+
+Kind = TypeVar("Kind", bound=Algorithm)
+
+
+def changed(algorithm: Kind, changes: Mapping[str, object], owner: str) -> Kind:
+    """The algorithm with other settings; one that does not exist or does not fit is named, with `owner`'s name."""
+    hints = get_type_hints(type(algorithm))
+    known = [f.name for f in fields(algorithm) if f.name != "rule"]
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
+    for name, value in values.items():
+        if name not in known:
+            near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.0)[0]
+            raise ValueError(f"{owner} has no setting {name!r}; did you mean {near!r}? It has {', '.join(known)}.")
+        if not _fits(value, hints[name]):
+            raise ValueError(f"{owner}: {name} must be {_words(hints[name])}, not {value!r}.")
+        # Every whole number but the warm-up's counts something that there must be one of.
+        if hints[name] is int and isinstance(value, int) and value < (name != "warmup"):
+            raise ValueError(f"{owner}: {name} must be at least {int(name != 'warmup')}, not {value}.")
+    return replace(algorithm, **values)
+
+
+def _fits(value: object, hint: object) -> bool:
+    if isinstance(hint, UnionType):
+        return any(_fits(value, option) for option in get_args(hint))
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(_fits(item, get_args(hint)[0]) for item in value)
+    if isinstance(value, bool):
+        return hint is bool
+    return isinstance(value, int | float) if hint is float else isinstance(value, hint)  # pyright: ignore[reportArgumentType]
+
+
+def _words(hint: object) -> str:
+    if isinstance(hint, UnionType):
+        return " or ".join(_words(option) for option in get_args(hint))
+    if get_origin(hint) is Literal:
+        return "one of " + ", ".join(repr(option) for option in get_args(hint))
+    if get_origin(hint) is tuple:
+        return f"a list, each {_words(get_args(hint)[0])}"
+    return {int: "a whole number", float: "a number", type(None): "null"}.get(hint, str(hint))  # pyright: ignore[reportArgumentType, reportCallIssue]

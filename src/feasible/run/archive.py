@@ -8,6 +8,7 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 DESCRIPTION = "description.json"
+# What reading damaged bytes raises: of zip (its last two: a method or a password that the flags ask for), JSON and npy.
+DAMAGE = (
+    zipfile.BadZipFile,
+    KeyError,
+    ValueError,
+    EOFError,
+    zlib.error,
+    MemoryError,
+    NotImplementedError,
+    RuntimeError,
+)
 
 
 class ArchiveError(ValueError):
@@ -46,7 +58,7 @@ def write_archive(path: Path, description: Mapping[str, object], arrays: Mapping
         archive.writestr(zipfile.ZipInfo(DESCRIPTION), json.dumps(description, indent=1, sort_keys=True))
         for name, array in arrays.items():
             data = io.BytesIO()
-            np.lib.format.write_array(data, np.ascontiguousarray(array), allow_pickle=False)
+            np.lib.format.write_array(data, np.asarray(array, order="C"), allow_pickle=False)
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), data.getvalue())
     write_atomically(path, contents.getvalue())
 
@@ -56,6 +68,8 @@ def read_archive(path: Path) -> tuple[dict[str, object], dict[str, NDArray]]:
     try:
         with zipfile.ZipFile(path) as archive:
             description = json.loads(archive.read(DESCRIPTION))
+            if not isinstance(description, dict):
+                raise ValueError(f"{DESCRIPTION} is no object")
             names = [name for name in archive.namelist() if name.endswith(".npy")]
             arrays = {
                 name.removesuffix(".npy"): np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
@@ -63,7 +77,7 @@ def read_archive(path: Path) -> tuple[dict[str, object], dict[str, NDArray]]:
             }
     except FileNotFoundError:
         raise
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError) as cause:
+    except DAMAGE as cause:
         raise ArchiveError(f"{path} is damaged or no file of feasible ({cause}).") from cause
     return description, arrays
 

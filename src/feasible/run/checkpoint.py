@@ -6,6 +6,8 @@
 The state file is the commit: segments written before it are valid once it names their count, later ones are ignored.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -48,6 +50,7 @@ def save(folder: Path, driver: Driver, metrics_size: int, *, finished: bool = Fa
         arrays |= {f"environment/{name}": array for name, array in driver.plant.get_state().items()}
     description = {
         "format": FORMAT,
+        "holds": "checkpoint",
         "step": driver.step,
         "metrics_size": metrics_size,
         "finished": finished,
@@ -64,7 +67,8 @@ def read(folder: Path) -> Saved | None:
     path = folder / STATE
     if not path.exists():
         return None
-    description, _ = _read(path)
+    with _advice(folder):
+        description, _ = _read(path)
     step, size = (cast(int, description[name]) for name in ("step", "metrics_size"))
     return Saved(step, size, finished=bool(description["finished"]))
 
@@ -72,12 +76,13 @@ def read(folder: Path) -> Saved | None:
 def restore(folder: Path, driver: Driver) -> None:
     """Bring a new driver to the saved state. Without saved states of the environment a new episode begins."""
     path = folder / STATE
-    description, arrays = _read(path)
     shape = driver.programs.shape
     rest, replays = _split(shape)
-    counts = cast(list[int], description["replay_counts"])
-    rest = filled(rest, arrays, "carry", str(path))
-    filled_rows = [replay_segments.refill(folder, r, c) for r, c in zip(replays, counts, strict=True)]
+    with _advice(folder):
+        description, arrays = _read(path)
+        counts = cast(list[int], description["replay_counts"])
+        rest = filled(rest, arrays, "carry", str(path))
+        filled_rows = [replay_segments.refill(folder, r, c) for r, c in zip(replays, counts, strict=True)]
     for replay, count in zip(replays, counts, strict=True):
         replay_segments.prune(folder, count, replay.rows.shape[0])
     carry = _join(rest, shape, filled_rows)
@@ -91,12 +96,28 @@ def restore(folder: Path, driver: Driver) -> None:
         driver.restore_in_new_episode(carry, cast(int, description["step"]), tally)
 
 
+def drop_replay(folder: Path) -> None:
+    """Delete the rows of the replay: of a run that has finished, or that was killed before its first checkpoint."""
+    replay_segments.prune(folder, 0, 0)
+
+
+@contextmanager
+def _advice(folder: Path) -> Iterator[None]:
+    """Say what to do about a checkpoint that cannot be used."""
+    try:
+        yield
+    except ArchiveError as cause:
+        raise ArchiveError(f"{cause} Put a copy of it back, or delete {folder} and resume from step 0.") from cause
+
+
 def _read(path: Path) -> tuple[dict[str, object], dict[str, NDArray]]:
     description, arrays = read_archive(path)
+    if description.get("holds") != "checkpoint":
+        raise ArchiveError(f"{path} holds no checkpoint.")
     if description.get("format") != FORMAT:
         raise ArchiveError(
             f"{path} has checkpoint format {description.get('format')}, this version of feasible reads {FORMAT}: "
-            "resume with the version that config.json names, or start the run again in another folder."
+            "resume with the version that config.json names."
         )
     return description, arrays
 

@@ -61,7 +61,8 @@ class Tally:
             for name, total in zip(names, sums.tolist(), strict=False):
                 totals[name] += total
                 counts[name] += sums[-1].item()
-        metrics |= {name: total / counts[name] for name, total in totals.items()}
+        # By name, not by first appearance: a resumed run writes the same bytes.
+        metrics |= {name: totals[name] / counts[name] for name in sorted(totals)}
         self.finished_returns, self.means = [], {}
         return metrics
 
@@ -109,13 +110,16 @@ class Driver(Generic[State]):
     def restore(self, carry: Carry[State], step: int, tally: Tally) -> None:
         """Go on from a saved state; the environment has been restored by the caller, or starts a new episode."""
         self._leaves, self.step, self.tally = jax.tree.leaves(carry), step, tally
-        self._action = np.asarray(carry.decision.executed)
+        self._action = np.array(carry.decision.executed)
 
     def restore_in_new_episode(self, carry: Carry[State], step: int, tally: Tally) -> None:
         """The same for an environment whose state cannot be saved: the running episode is given up."""
         obs, _ = self.plant.env.reset(seed=self.seed + step)
+        obs = np.asarray(obs, np.float32)
         self.step, self.tally = step, replace(tally, episode_return=0.0)
-        self._leaves, report = self.programs.begin(jax.tree.leaves(carry), np.asarray(obs, np.float32))
+        self._check_finite(obs, 0.0)
+        warm = step < self.algorithm.warmup
+        self._leaves, report = self.programs.begin(jax.tree.leaves(carry), obs, warm)
         self._take(report, obs)
 
     def advance(self, until: int, made: Callable[[int], None] = lambda step: None) -> None:
@@ -132,7 +136,7 @@ class Driver(Generic[State]):
                 seen, _ = env.reset()
             packet = pack(next_obs, reward, terminated, truncated, seen)
             self.step += 1
-            if not math.isfinite(packet.sum()):
+            if not _finite(packet):
                 self._check_finite(packet[: len(next_obs)], reward)
                 self._check_finite(packet[len(next_obs) : 2 * len(next_obs)], 0.0)
             program = self.programs.program(self.step)
@@ -145,12 +149,9 @@ class Driver(Generic[State]):
     def _take(self, report: Array, obs: NDArray) -> Float[np.ndarray, " r"]:
         """Accept the next action, if it is one that may be executed."""
         numbers, size = np.asarray(report), self._size
-        if not math.isfinite(numbers.sum()):
-            self._explain(numbers)
         violation, tolerance, proposed, intended = numbers[size : size + len(JUDGEMENTS)].tolist()
-        if violation > tolerance:
-            judge = Judge(self.plant.constraint, "raise", batched=False)
-            raise judge.explain(np.asarray(obs, np.float32), numbers[:size], f" chosen after step {self.step}")
+        if not (violation <= tolerance and _finite(numbers)):
+            raise self._explain(numbers, np.asarray(obs, np.float32))
         tally = self.tally
         tally.executed_violation = max(tally.executed_violation, violation)
         if self.step >= self.algorithm.warmup:
@@ -169,15 +170,20 @@ class Driver(Generic[State]):
         if not np.isfinite(np.float32(reward)):
             raise NotFiniteError(f"The reward is {reward} at step {self.step}: the environment must give finite ones.")
 
-    def _explain(self, numbers: Float[np.ndarray, " r"]) -> None:
-        names = (*(f"action entry {i}" for i in range(self.plant.spec.action_size)), *JUDGEMENTS)
-        names = (*names, *self.programs.program(self.step).metrics) if self.step else names
-        # Losses first: where the networks have gone, the action only follows.
-        order = [*range(len(names) - 1, -1, -1)]
-        worst = next((i for i in order if not np.isfinite(numbers[i])), None)
-        if worst is None:
-            return  # finite numbers with an infinite sum
-        raise NotFiniteError(
-            f"{names[worst]} is {numbers[worst]} at step {self.step}: training has diverged; "
-            "lower the learning rates or bound the rewards, and go on from the last checkpoint."
-        )
+    def _explain(self, numbers: Float[np.ndarray, " r"], obs: Float[np.ndarray, " o"]) -> Exception:
+        """Why the run cannot go on: the losses first, since where the networks have gone the action only follows."""
+        size = self._size
+        metrics = self.programs.program(self.step).metrics if self.step else ()  # a resumed episode starts without
+        for name, value in zip(metrics, numbers[size + len(JUDGEMENTS) :].tolist(), strict=False):
+            if not np.isfinite(value):
+                return NotFiniteError(
+                    f"{name} is {value} at step {self.step}: training has diverged; "
+                    "train anew with lower learning rates or smaller rewards."
+                )
+        judge = Judge(self.plant.constraint, "raise", batched=False)
+        return judge.explain(obs, numbers[:size], f" after step {self.step}")
+
+
+def _finite(numbers: Float[np.ndarray, " n"]) -> bool:
+    """Whether all are finite; their sum tells at half the price, but for finite numbers with an infinite sum."""
+    return math.isfinite(numbers.sum()) or bool(np.isfinite(numbers).all())

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.constraints import ConstrainedVectorEnv, Judge
+from feasible.run.driver import NotFiniteError
 
 # (policy, observations) -> [actions | violation | tolerance] a row.
 Policy = Callable[[PyTree[Array], Float[np.ndarray, "c o"]], Float[Array, "c n+2"]]
@@ -67,15 +68,24 @@ def evaluate(act: Policy, policy: PyTree[Array], env: VectorEnv, seeds: list[int
     while running.any():
         rows = np.asarray(act(policy, np.asarray(obs, np.float32)))
         actions, violations, tolerances = rows[:, :-2], rows[:, -2], rows[:, -1]
-        _check(env, obs, actions, running & ~(violations <= tolerances))
+        _check_actions(env, obs, actions, running & ~(violations <= tolerances))
         largest = max(largest, float(violations[running].max()))
         obs, rewards, terminated, truncated, _ = simulator.step(actions)
+        _check_rewards(rewards, running)
         returns += np.where(running, rewards, 0.0)
         running &= ~(terminated | truncated)
     return Evaluation(tuple(returns.tolist()), largest)
 
 
-def _check(env: VectorEnv, obs: NDArray, actions: NDArray, refused: NDArray[np.bool_]) -> None:
+def _check_rewards(rewards: NDArray, running: NDArray[np.bool_]) -> None:
+    bad = np.flatnonzero(running & ~np.isfinite(rewards))
+    if len(bad):
+        raise NotFiniteError(
+            f"A reward of evaluation episode {bad[0]} is {rewards[bad[0]]}: the environment must give finite ones."
+        )
+
+
+def _check_actions(env: VectorEnv, obs: NDArray, actions: NDArray, refused: NDArray[np.bool_]) -> None:
     if refused.any() and isinstance(env, ConstrainedVectorEnv):
         copy = int(np.argmax(refused))
         judge = Judge(env.constraint, "raise", batched=False)

@@ -25,10 +25,12 @@ def configure(
     """The resolved settings of a run. What is not said is the task's; `changes` are fields of the algorithm."""
     known = find_task(task)
     preset = known.settings(settings)
-    algorithm = build_algorithm(
-        known, algo, settings, {name: _tuples(value) for name, value in (changes or {}).items()}
-    )
-    interval = evaluation_interval or preset.evaluation_interval
+    algorithm = build_algorithm(known, algo, settings, changes)
+    interval = preset.evaluation_interval if evaluation_interval is None else evaluation_interval
+    episodes = preset.evaluation_episodes if evaluation_episodes is None else evaluation_episodes
+    variant = variant or _variant(settings, changes or {})
+    if "/" in variant:
+        raise ValueError(f"variant must be the name of a folder, without '/', not {variant!r}.")
     return RunConfig(
         task=task,
         algo=algo,
@@ -37,10 +39,10 @@ def configure(
         settings=settings,
         algorithm=describe(algorithm),
         evaluation_interval=_at_least("evaluation_interval", interval, 1),
-        evaluation_episodes=_at_least("evaluation_episodes", evaluation_episodes or preset.evaluation_episodes, 1),
+        evaluation_episodes=_at_least("evaluation_episodes", episodes, 1),
         log_interval=min(1_000, interval),
         checkpoint_interval=_at_least("checkpoint_interval", checkpoint_interval, 1),
-        variant=variant or _variant(settings, changes or {}),
+        variant=variant,
     )
 
 
@@ -62,10 +64,6 @@ def _short(value: Plain) -> str:
     if isinstance(value, dict):
         return "-".join(str(item) for item in value.values())
     return "-".join(str(item) for item in value) if isinstance(value, list) else str(value)
-
-
-def _tuples(value: Plain) -> object:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _at_least(name: str, value: int, least: int) -> int:

@@ -38,6 +38,12 @@ def load_policy(path: Path, spec: Spec) -> tuple[Algorithm, PyTree[Array]]:
             f"{path} is a policy from observations of size {size} to actions of size {actions}, "
             f"but the environment has sizes {spec.observation_size} and {spec.action_size}."
         )
+    low, high = description["action_low"], description["action_high"]
+    if low != np.asarray(spec.low).tolist() or high != np.asarray(spec.high).tolist():
+        raise ArchiveError(
+            f"{path} is a policy of actions between {low} and {high}, but those of the environment are between "
+            f"{np.asarray(spec.low).tolist()} and {np.asarray(spec.high).tolist()}."
+        )
     algorithm = build_algorithm(description["algorithm"])  # pyright: ignore[reportArgumentType]
     like = jax.eval_shape(lambda: algorithm.policy(algorithm.init(jax.random.key(0), spec)))
     return algorithm, filled(like, arrays, "policy", str(path))

@@ -71,7 +71,11 @@ class Programs(Generic[State]):
         self.shape: Carry[State] = jax.eval_shape(self._first, jax.random.key(0), obs)[0]
         self.structure = jax.tree.structure(self.shape)
         self.first = jax.jit(lambda key, obs: _flat(self._first(key, obs)))
-        self.begin = jax.jit(lambda leaves, obs: _flat(self._begin(self.carry(leaves), obs)), donate_argnums=0)
+        self.begin = jax.jit(
+            lambda leaves, obs, warm: _flat(self._begin(self.carry(leaves), obs, warm)),
+            donate_argnums=0,
+            static_argnums=2,
+        )
 
     def due(self, step: int) -> frozenset[str]:
         """The parts of the update that follow environment step `step` (counted from 1)."""
@@ -116,10 +120,10 @@ class Programs(Generic[State]):
         decision = self._choose(state, obs, jax.random.fold_in(key, step), warm=self.algorithm.warmup > 0)
         return Carry(state, obs, decision, jax.random.key_data(key), step), self._judge(obs, decision), {}
 
-    def _begin(self, carry: Carry[State], obs: Float[Array, " o"]) -> tuple[Carry[State], Array, Metrics]:
+    def _begin(self, carry: Carry[State], obs: Float[Array, " o"], warm: bool) -> tuple[Carry[State], Array, Metrics]:
         """The carry at the first observation of an episode that no transition led to."""
         act_key = jax.random.fold_in(jax.random.wrap_key_data(carry.key), carry.step)
-        decision = self._choose(carry.algorithm, obs, act_key, warm=self.algorithm.warmup > 0)
+        decision = self._choose(carry.algorithm, obs, act_key, warm=warm)
         return Carry(carry.algorithm, obs, decision, carry.key, carry.step), self._judge(obs, decision), {}
 
     def _advance(

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from feasible.algorithms.replay import Replay
-from feasible.run.archive import ArchiveError, write_atomically
+from feasible.run.archive import DAMAGE, ArchiveError, write_atomically
 
 CHUNK = 4096
 
@@ -50,7 +50,9 @@ def append(folder: Path, replay: Replay, saved: int) -> int:
 
 
 def prune(folder: Path, count: int, capacity: int) -> None:
-    """Delete what no checkpoint needs: rows overwritten since, and rows written after the checkpoint of `count`."""
+    """Delete what no checkpoint needs: rows overwritten since or written after `count`, and what a kill cut off."""
+    for cut_off in folder.glob("*.part"):
+        cut_off.unlink()
     for segment in segments(folder):
         if segment.last <= count - capacity or segment.last > count:
             segment.path.unlink()
@@ -78,10 +80,10 @@ def refill(folder: Path, like: Replay, count: int) -> NDArray:
 def _read(segment: Segment, width: int) -> NDArray:
     try:
         stored = np.load(segment.path, allow_pickle=False)
-    except (ValueError, EOFError) as cause:
+    except DAMAGE as cause:
         raise ArchiveError(f"{segment.path} is damaged ({cause}).") from cause
     if stored.shape != (segment.last - segment.first, width):
-        raise ArchiveError(f"{segment.path} is damaged: it holds {stored.shape}.")
+        raise ArchiveError(f"{segment.path} is damaged: it holds an array of shape {stored.shape}.")
     return stored
 
 

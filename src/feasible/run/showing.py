@@ -1,5 +1,6 @@
 """`feasible evaluate`: the returns of a run's policy, in a table, and a film of one episode."""
 
+import warnings
 from pathlib import Path
 
 import jax
@@ -52,7 +53,9 @@ def film(act: Policy, policy: object, task: str, seed: int, path: Path) -> None:
         writer = imageio.get_writer(path, fps=rate, macro_block_size=1)
     else:
         writer = imageio.get_writer(path, duration=1000 / rate, loop=0)
-    with writer:
+    with warnings.catch_warnings(), writer:
+        # JAX warns of every fork; this one only starts the encoder.
+        warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called", category=RuntimeWarning)
         running = True
         while running:
             writer.append_data(_even(np.asarray(simulator.render())))  # pyright: ignore[reportAttributeAccessIssue]

@@ -17,10 +17,12 @@ class EventFiles(Watcher):
         except ImportError as cause:
             raise ValueError("--tensorboard needs the package: pip install 'feasible[tensorboard]'.") from cause
         self._event, self._summary = Event, Summary
-        self._writer = EventFileWriter(str(folder / "tensorboard"))
+        self._open = lambda: EventFileWriter(str(folder / "tensorboard"))
 
     def begin(self, config: RunConfig, step: int) -> None:
+        """Open the file, only now: a run that is refused leaves nothing behind."""
         del config, step
+        self._writer = self._open()
 
     def logged(self, line: Line) -> None:
         values = [

@@ -1,21 +1,20 @@
 """A training run from its folder: start or go on, log, evaluate, checkpoint, finish."""
 
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import FrameType
 
 from feasible import tasks
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.description import build_algorithm
+from feasible.errors import EmptySetError, InfeasibleActionError
 from feasible.run import checkpoint
-from feasible.run.driver import Driver
+from feasible.run.driver import Driver, NotFiniteError
 from feasible.run.environment import plant
 from feasible.run.evaluate import compiled_policy, evaluate, evaluation_seeds
 from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.interrupt import halted_by
 from feasible.run.policy import save_policy
 
 # One line of metrics.jsonl.
@@ -74,18 +73,30 @@ def train(folder: RunFolder, watcher: Watcher | None = None) -> Outcome:
     with folder.locked():
         saved = checkpoint.read(folder.checkpoint)
         if saved is not None and saved.finished:
+            checkpoint.drop_replay(folder.checkpoint)
             return Outcome(saved.step, finished=True, already=True)
         algorithm = build_algorithm(config.algorithm)
         driver = Driver(algorithm, plant(tasks.make(config.task)), config.seed)
-        if saved is None:
-            folder.cut_metrics(0)
-            driver.start()
-        else:
-            folder.cut_metrics(saved.metrics_size)
-            checkpoint.restore(folder.checkpoint, driver)
-        watcher.begin(config, driver.step)
-        with _stopped_by_interrupt(driver):
-            return _Run(config, folder, algorithm, driver, watcher).to_the_end()
+        try:
+            if saved is None:
+                checkpoint.drop_replay(folder.checkpoint)
+                folder.cut_metrics(0)
+                driver.start()
+            else:
+                checkpoint.restore(folder.checkpoint, driver)
+                folder.cut_metrics(saved.metrics_size)
+            watcher.begin(config, driver.step)
+            with halted_by(driver, (signal.SIGINT, signal.SIGTERM)):
+                return _Run(config, folder, algorithm, driver, watcher).to_the_end()
+        except (NotFiniteError, InfeasibleActionError, EmptySetError) as error:
+            raise type(error)(f"{error} {_last_state(folder)}") from error
+
+
+def _last_state(folder: RunFolder) -> str:
+    saved = checkpoint.read(folder.checkpoint)
+    if saved is None:
+        return f"The run {folder.path} has no checkpoint yet."
+    return f"The last checkpoint, of step {saved.step}, is in {folder.checkpoint}."
 
 
 class _Run:
@@ -101,8 +112,9 @@ class _Run:
     def to_the_end(self) -> Outcome:
         config, driver = self.config, self.driver
         while driver.step < config.steps and not driver.halted:
-            driver.advance(self._next_event(), self.watcher.advanced)
-            if driver.halted:
+            event = self._next_event()
+            driver.advance(event, self.watcher.advanced)
+            if driver.step < event:
                 break
             last = driver.step == config.steps
             self._report(evaluated=last or driver.step % config.evaluation_interval == 0, last=last)
@@ -139,25 +151,3 @@ class _Run:
             self.folder.policy, self.algorithm, driver.plant.spec, self.algorithm.policy(driver.carry.algorithm)
         )
         checkpoint.save(self.folder.checkpoint, driver, self.folder.flush_metrics(), finished=finished)
-
-
-@contextmanager
-def _stopped_by_interrupt(driver: Driver) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end the run after the running step; a second Ctrl-C ends it at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        driver.halted = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    before: dict[signal.Signals, Callable | int | None] = {
-        number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

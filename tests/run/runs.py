@@ -1,0 +1,104 @@
+"""Small runs, in this process and as a person starts them, and what two equal runs agree in."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import jax
+from jax.experimental.compilation_cache import compilation_cache
+
+from feasible.algorithms.description import Plain
+from feasible.run.folder import RunFolder
+from feasible.run.launch import configure, new_run
+
+ROOT = Path(__file__).parents[2]
+CACHE_SETTINGS = {"jax_persistent_cache_min_compile_time_secs": 0, "jax_persistent_cache_min_entry_size_bytes": -1}
+SMALL: Mapping[str, Plain] = {"hidden_layers": [32, 32], "warmup": 50, "batch_size": 8, "replay_size": 90}
+
+
+@contextmanager
+def as_a_user(cache: Path) -> Iterator[None]:
+    """JAX as the command line finds it (float32, ordinary promotion, which Optax needs), with a cache of programs."""
+    settings: dict[str, object] = {
+        **CACHE_SETTINGS,
+        "jax_compilation_cache_dir": str(cache),
+        "jax_enable_x64": False,
+        "jax_numpy_dtype_promotion": "standard",
+    }
+    before = {name: getattr(jax.config, name) for name in settings}
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+
+
+def small_run(
+    out: Path,
+    *,
+    task: str = "reacher",
+    algo: str = "nfwpo",
+    steps: int = 1000,
+    variant: str = "small",
+    **intervals: int,
+) -> RunFolder:
+    """The folder of a new small run whose replay wraps around several times."""
+    changes = {**SMALL, "hidden_layers": [16]} if task == "bss-3" else SMALL
+    intervals = {"evaluation_interval": 250, "evaluation_episodes": 2, "checkpoint_interval": 100} | intervals
+    config = configure(task, algo, 0, steps=steps, changes=changes, variant=variant)
+    return new_run(out, replace(config, log_interval=intervals["evaluation_interval"], **intervals))
+
+
+def command(*arguments: str | Path, cache: Path) -> subprocess.Popen[str]:
+    """The command line in a process of its own."""
+    environment = {
+        **os.environ,
+        **{name.upper(): str(value) for name, value in CACHE_SETTINGS.items()},
+        "JAX_COMPILATION_CACHE_DIR": str(cache),
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+        "COLUMNS": "200",
+    }
+    environment.pop("XLA_FLAGS", None)
+    program = [sys.executable, "-m", "feasible.cli", *map(str, arguments)]
+    return subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Exit code, what was printed, and what was complained of."""
+    try:
+        printed, complaint = process.communicate(timeout=300)
+    finally:
+        process.kill()
+    return process.returncode, printed, complaint
+
+
+def wait_until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> None:
+    """Wait for something that a running process is to bring about."""
+    deadline = time.monotonic() + 300
+    while process.poll() is None and not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def lines_without_time(folder: RunFolder) -> list[str]:
+    """The bytes of every line, but for what the clock says."""
+    lines = folder.metrics.read_text().splitlines()
+    return [json.dumps({k: v for k, v in json.loads(line).items() if not k.startswith("time/")}) for line in lines]
+
+
+def assert_equal_runs(one: RunFolder, other: RunFolder) -> None:
+    assert lines_without_time(one) == lines_without_time(other)
+    assert one.policy.read_bytes() == other.policy.read_bytes()
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -1,0 +1,114 @@
+"""A toy task: a point that drifts, pushed with a force of bounded length; it can be told to go wrong at a step."""
+
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+import gymnasium as gym
+import jax.numpy as jnp
+import numpy as np
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from numpy.typing import NDArray
+
+from feasible import sets
+from feasible.algorithms.actor_rules import FrankWolfe
+from feasible.algorithms.ddpg import DDPG
+from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Observation, OnInfeasible
+from feasible.envs.generators import pack_generator, unpack_generator
+from feasible.run.environment import Plant, plant
+from feasible.tasks import Settings, Task
+
+Fault = Literal["", "observation", "reward", "loss", "empty", "first observation"]
+TOY = DDPG(
+    rule=FrankWolfe(0.05), noise=0.1, warmup=10, batch_size=16, replay_size=37, hidden_layers=(8, 8), actor_rate=1e-2
+)
+
+
+class Drift(gym.Env):
+    """Observations are the point and the length that the next force may have, which changes with time."""
+
+    def __init__(self, fault: Fault = "", at: int = 0, render_mode: str | None = None):
+        del render_mode
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (3,), np.float32)
+        self.action_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.fault, self.at = fault, at
+        self.point, self.time, self.steps = np.zeros(2), 0, 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, object] | None = None):
+        super().reset(seed=seed)
+        self.point, self.time = self.np_random.normal(size=2), 0
+        if self.fault == "first observation":
+            self.point[1] = np.inf
+        return self._obs(), {}
+
+    def step(self, action: NDArray[np.floating]):
+        self.time, self.steps = self.time + 1, self.steps + 1
+        self.point = 0.9 * self.point + 0.3 * np.asarray(action) + 0.05 * self.np_random.normal(size=2)
+        reward, obs = -float(self.point @ self.point), self._obs()
+        if self.fault and self.steps >= self.at:
+            obs[1] = np.nan if self.fault == "observation" else obs[1]
+            obs[2] = -1.0 if self.fault == "empty" else obs[2]
+            reward = {"reward": math.nan, "loss": 1e30}.get(self.fault, reward)
+        return obs, reward, bool(abs(self.point[0]) > 3), self.time == 20, {}
+
+    def _obs(self) -> NDArray[np.float32]:
+        return np.array([*self.point, 0.5 + 0.3 * math.cos(self.time)], np.float32)
+
+
+class SavedDrift(Drift):
+    """The same with saved states."""
+
+    def get_state(self) -> dict[str, NDArray]:
+        counted = np.array([self.time, self.steps])
+        return {"point": self.point.copy(), "counted": counted, "generator": pack_generator(self.np_random)}
+
+    def set_state(self, state: Mapping[str, NDArray]) -> None:
+        self.point = state["point"].copy()
+        self.time, self.steps = (int(n) for n in state["counted"])
+        self.np_random = unpack_generator(state["generator"])
+
+
+def force(obs: Observation) -> sets.Ball:
+    """{ a : ||a|| <= the observation's last entry }."""
+    return sets.Ball(jnp.zeros(2), obs[2])  # pyright: ignore[reportIndexIssue, reportOptionalSubscript, reportArgumentType]
+
+
+def toy_plant(kind: type[Drift] = SavedDrift, fault: Fault = "", at: int = 0) -> Plant:
+    return plant(ConstrainedEnv(kind(fault, at), force))
+
+
+def _single(on_infeasible: OnInfeasible = "raise", **options: object) -> ConstrainedEnv:
+    return ConstrainedEnv(SavedDrift(**options), force, on_infeasible)  # pyright: ignore[reportArgumentType]
+
+
+def _copies(num_envs: int, threads: int, on_infeasible: OnInfeasible, **options: object) -> ConstrainedVectorEnv:
+    del threads, options  # a fault is one of training
+    simulators = SyncVectorEnv([SavedDrift] * num_envs, autoreset_mode=AutoresetMode.SAME_STEP)
+    return ConstrainedVectorEnv(simulators, force, on_infeasible)
+
+
+def toy_task(name: str = "toy", fault: Fault = "", at: int = 0) -> Task:
+    """The toy as a task, small and quick to train."""
+    if "toy/Drift-v0" not in gym.registry:
+        gym.register(
+            "toy/Drift-v0",
+            entry_point=_single,
+            vector_entry_point=_copies,  # pyright: ignore[reportArgumentType]
+            order_enforce=False,
+            disable_env_checker=True,
+        )
+    settings = Settings(
+        training_steps=300,
+        warmup_steps=TOY.warmup,
+        evaluation_interval=50,
+        evaluation_episodes=2,
+        replay_size=TOY.replay_size,
+        frank_wolfe_step=0.05,
+        shaping_weight=1.0,
+        noise=0.1,
+        hidden_layers=(8, 8),
+        actor_output="tanh",
+        actor_learning_rate=1e-2,
+    )
+    options: dict[str, object] = {"fault": fault, "at": at}
+    return Task(name, "a drifting point", "toy/Drift-v0", options, "||a|| <= obs[2]", 3, 2, 20, settings)  # pyright: ignore[reportArgumentType]

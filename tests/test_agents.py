@@ -1,0 +1,292 @@
+"""Agents on environments of one's own: learn, predict, evaluate, save and load, and what is refused."""
+
+import inspect
+import os
+import pydoc
+import signal
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import gymnasium as gym
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import feasible as fs
+from feasible.agents import Agent
+from feasible.algorithms.ddpg import DDPG
+from feasible.run.archive import ArchiveError, read_archive, write_archive
+from feasible.run.evaluate import evaluation_seeds
+from tests.run.runs import as_a_user
+from tests.run.toys import TOY, Drift, force
+
+SMALL = {name: getattr(TOY, name) for name in ("hidden_layers", "warmup", "batch_size", "replay_size", "actor_rate")}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _as_a_user(cache: Path) -> Iterator[None]:
+    with as_a_user(cache):
+        yield
+
+
+def drift() -> fs.constraints.ConstrainedEnv:
+    """The toy, made by Gymnasium, so that it can be copied."""
+    if "toy/Free-v0" not in gym.registry:
+        gym.register("toy/Free-v0", entry_point=Drift, max_episode_steps=20)  # pyright: ignore[reportArgumentType]
+    env = fs.constrain(gym.make("toy/Free-v0"), force)
+    assert isinstance(env, fs.constraints.ConstrainedEnv)
+    return env
+
+
+@pytest.fixture(scope="module")
+def trained() -> Agent:
+    return fs.NFWPO(drift(), seed=0, noise=TOY.noise, **SMALL).learn(100)
+
+
+def weights(agent: Agent) -> list[np.ndarray]:
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(agent.policy)]
+
+
+def assert_equal_policies(one: Agent, other: Agent) -> None:
+    for left, right in zip(weights(one), weights(other), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_learning_pieces_with_and_without_a_bar_is_learning_at_once(trained: Agent) -> None:
+    again = fs.NFWPO(drift(), seed=0, noise=TOY.noise, **SMALL)
+    start = weights(again)
+    assert again.learn(37).learn(63, progress_bar=True) is again
+    assert again.step == trained.step == 100
+    assert_equal_policies(again, trained)
+    assert any(not np.array_equal(left, right) for left, right in zip(start, weights(again), strict=True))
+
+
+def test_another_seed_is_another_agent(trained: Agent) -> None:
+    other = fs.NFWPO(drift(), seed=1, **SMALL)
+    assert not np.array_equal(weights(other)[0], weights(trained)[0])
+
+
+observations = arrays(
+    np.float32,
+    (3,),
+    elements=st.floats(-1e6, 1e6, width=32),
+).map(lambda obs: np.array([obs[0], obs[1], abs(obs[2])], np.float32))
+
+
+@settings(max_examples=200, deadline=None)
+@given(obs=observations)
+def test_predictions_are_feasible_for_any_observation(trained: Agent, obs: np.ndarray) -> None:
+    action = trained.predict(obs)
+    assert action.shape == (2,)
+    assert action.dtype == np.float32
+    radius = float(obs[2])
+    assert np.linalg.norm(action.astype(np.float64)) <= radius + 1e-5 * radius
+
+
+def test_batches_are_predicted_row_by_row(trained: Agent) -> None:
+    rows = np.random.default_rng(0).uniform(0.1, 1.0, (5, 3)).astype(np.float32)
+    batch = trained.predict(rows)
+    assert batch.shape == (5, 2)
+    for row, action in zip(rows, batch, strict=True):
+        np.testing.assert_allclose(trained.predict(row), action, atol=1e-6)
+    np.testing.assert_array_equal(trained.predict(rows.tolist()), batch)
+
+
+@pytest.mark.parametrize("shape", [(2,), (4,), (2, 2), (1, 1, 3), ()])
+def test_observations_of_another_shape(shape: tuple[int, ...], trained: Agent) -> None:
+    with pytest.raises(ValueError, match="predict: observations have 3 entries, got shape"):
+        trained.predict(np.zeros(shape))
+
+
+def test_predictions_that_cannot_be_feasible_are_refused(trained: Agent) -> None:
+    with pytest.raises(ValueError, match="predict: the observation has a NaN"):
+        trained.predict([0.0, np.nan, 1.0])
+    with pytest.raises(fs.EmptySetError, match=r"The feasible set of predict of observation \[.*\] is empty"):
+        trained.predict([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
+
+
+def test_save_and_load(trained: Agent, tmp_path: Path) -> None:
+    path = tmp_path / "agent.feasible"
+    trained.save(path)
+    loaded = fs.load(path, drift())
+    assert_equal_policies(loaded, trained)
+    rows = np.random.default_rng(0).uniform(0.1, 1.0, (5, 3))
+    np.testing.assert_array_equal(loaded.predict(rows), trained.predict(rows))
+    loaded.save(tmp_path / "again.feasible")
+    assert (tmp_path / "again.feasible").read_bytes() == path.read_bytes()
+    with pytest.raises(ValueError, match="learn: an agent that was loaded from a file holds its policy only"):
+        loaded.learn(1)
+    with pytest.raises(ArchiveError, match="from observations of size 3 to actions of size 2"):
+        fs.load(path, pendulum())
+    with pytest.raises(FileNotFoundError):
+        fs.load(tmp_path / "nowhere", drift())
+
+
+def test_a_file_cannot_name_code_to_run(trained: Agent, tmp_path: Path) -> None:
+    trained.save(tmp_path / "file")
+    description, contents = read_archive(tmp_path / "file")
+    description["algorithm"] = {"kind": "os.system", "command": "true"}
+    write_archive(tmp_path / "file", description, contents)
+    with pytest.raises(ValueError, match=r"There is no algorithm or rule 'os\.system'"):
+        fs.load(tmp_path / "file", drift())
+
+
+def test_evaluation_is_a_plain_loop(trained: Agent) -> None:
+    found = trained.evaluate(3, seed=5)
+    assert found == trained.evaluate(3, seed=5)
+    assert found == trained.evaluate(3, seed=5, env=drift())
+    assert found != trained.evaluate(3, seed=6)
+    env, returns = drift(), []
+    for seed in evaluation_seeds(5, trained.step, 3):
+        obs, _ = env.reset(seed=seed)
+        total, running = 0.0, True
+        while running:
+            obs, reward, terminated, truncated, _ = env.step(trained.predict(obs))
+            total += float(reward)
+            running = not (terminated or truncated)
+        returns.append(total)
+    np.testing.assert_allclose(found.returns, returns, rtol=1e-4)
+
+
+def test_evaluating_does_not_disturb_learning(trained: Agent) -> None:
+    watched = fs.NFWPO(drift(), seed=0, noise=TOY.noise, **SMALL)
+    for _ in range(4):
+        watched.learn(25).evaluate(2)
+    assert_equal_policies(watched, trained)
+
+
+def test_an_environment_that_cannot_be_copied_is_not_evaluated() -> None:
+    env = fs.constrain(Drift(), force)
+    assert isinstance(env, gym.Env)
+    agent = fs.NFWPO(env, **SMALL).learn(3)
+    with pytest.raises(ValueError, match="evaluate: the environment cannot be copied"):
+        agent.evaluate(1)
+    assert len(agent.evaluate(2, env=drift()).returns) == 2
+
+
+class Interrupting(gym.Wrapper):
+    """Presses Ctrl-C in the middle of its 30th step."""
+
+    made = 0
+
+    def step(self, action: np.ndarray):
+        self.made += 1
+        if self.made == 30:
+            os.kill(os.getpid(), signal.SIGINT)
+        return self.env.step(action)
+
+
+def test_ctrl_c_leaves_an_agent_that_can_go_on(trained: Agent) -> None:
+    env = fs.constrain(Interrupting(gym.make("toy/Free-v0")), force)
+    assert isinstance(env, gym.Env)
+    agent = fs.NFWPO(env, seed=0, noise=TOY.noise, **SMALL)
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        agent.learn(100)
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert agent.step == 30
+    agent.learn(70)
+    assert_equal_policies(agent, trained)
+
+
+def pendulum() -> gym.Env:
+    """Pendulum whose torque may be the smaller the faster it turns."""
+    env = fs.constrain(
+        gym.make("Pendulum-v1"),
+        lambda obs: fs.sets.Ball(jnp.zeros(1), 2.0 - 0.2 * jnp.abs(obs[2])),  # pyright: ignore[reportIndexIssue, reportOptionalSubscript, reportArgumentType]
+    )
+    assert isinstance(env, gym.Env)
+    return env
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        fs.DDPGProjection,
+        *(pytest.param(method, marks=pytest.mark.slow) for method in (fs.DDPGShaping, fs.DDPGOptLayer)),
+    ],
+)
+def test_every_method_learns_on_pendulum(method: type[Agent], tmp_path: Path) -> None:
+    agent = method(pendulum(), seed=0, **SMALL).learn(60)  # pyright: ignore[reportCallIssue]
+    agent.save(tmp_path / "pendulum.feasible")
+    loaded = fs.load(tmp_path / "pendulum.feasible", pendulum())
+    for speed in np.linspace(-8, 8, 9):
+        action = loaded.predict([1.0, 0.0, speed])
+        assert abs(action[0]) <= 2.0 - 0.2 * abs(speed) + 2e-5
+    found = agent.evaluate(1)
+    assert found.executed_violation <= 2e-5
+    assert -2000 < found.mean < 0  # the range of Pendulum's returns: 200 steps of at most 16.3 off
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"colour": "red"}, "NFWPO has no setting 'colour'; it has .*warmup"),
+        ({"rule": "x"}, "NFWPO has no setting 'rule'"),
+        ({"batch_size": "many"}, "NFWPO: batch_size must be a whole number, not 'many'"),
+        ({"batch_size": 2.5}, "NFWPO: batch_size must be a whole number, not 2.5"),
+        ({"batch_size": True}, "NFWPO: batch_size must be a whole number, not True"),
+        ({"batch_size": 0}, "NFWPO: batch_size must be at least 1, not 0"),
+        ({"warmup": -1}, "NFWPO: warmup must be at least 0, not -1"),
+        ({"critic_interval": 0}, "NFWPO: critic_interval must be at least 1, not 0"),
+        ({"hidden_layers": 32}, "NFWPO: hidden_layers must be a list, each a whole number, not 32"),
+        ({"hidden_layers": ("a",)}, "NFWPO: hidden_layers must be a list, each a whole number"),
+        ({"discount": "high"}, "NFWPO: discount must be a number, not 'high'"),
+        ({"noise": "loud"}, "NFWPO: noise must be a number or a list, each a number, not 'loud'"),
+        ({"output": "sigmoid"}, "NFWPO: output must be one of 'tanh', 'relu', 'leaky_relu', not 'sigmoid'"),
+    ],
+)
+def test_settings_that_do_not_fit_are_named(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        fs.NFWPO(drift(), **changes)  # pyright: ignore[reportArgumentType]
+
+
+def test_lists_are_settings_too() -> None:
+    algorithm = fs.NFWPO(drift(), hidden_layers=[8, 4], noise=[0.1, 0.2]).algorithm
+    assert isinstance(algorithm, DDPG)
+    assert (algorithm.hidden_layers, algorithm.noise) == ((8, 4), (0.1, 0.2))
+
+
+def test_the_noise_is_a_tenth_of_half_the_action_box() -> None:
+    algorithm = fs.NFWPO(pendulum()).algorithm
+    assert isinstance(algorithm, DDPG)
+    assert algorithm.noise == pytest.approx((0.2,))
+
+
+def test_environments_that_do_not_fit_are_named() -> None:
+    with pytest.raises(ValueError, match=r"states no constraint; wrap it with feasible\.constrain"):
+        fs.NFWPO(gym.make("Pendulum-v1"))
+    with pytest.raises(ValueError, match="the action space must be a one-dimensional Box, got Discrete"):
+        fs.constrain(gym.make("CartPole-v1"), force)
+    unbounded = Drift()
+    unbounded.action_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    with pytest.raises(ValueError, match="the action space must have finite bounds"):
+        fs.NFWPO(fs.constrain(unbounded, force))  # pyright: ignore[reportArgumentType]
+    pictures = Drift()
+    pictures.observation_space = gym.spaces.Box(0, 1, (3, 3), np.float32)
+    with pytest.raises(ValueError, match="observations must be a one-dimensional Box"):
+        fs.NFWPO(fs.constrain(pictures, lambda obs: fs.sets.Ball(jnp.zeros(2), 1.0)))  # pyright: ignore[reportArgumentType]
+
+
+def test_help_mentions_every_setting() -> None:
+    text = pydoc.render_doc(fs.NFWPO)
+    missing = (
+        {field.name for field in fields(DDPG)}
+        - {"rule", "shaping"}
+        - {name for name in (field.name for field in fields(DDPG)) if f"`{name}`" in text}
+    )
+    assert missing == set()
+    assert "frank_wolfe_step" in inspect.signature(fs.NFWPO).parameters
+
+
+@pytest.mark.slow
+def test_tasks_have_agents_too() -> None:
+    agent = fs.NFWPO(fs.make("reacher"), seed=0, **SMALL).learn(30)
+    found = agent.evaluate(2)
+    assert len(found.returns) == 2
+    assert found.executed_violation <= 1e-5

@@ -1,0 +1,39 @@
+"""What `import feasible` brings along: little."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("equinox", "imageio", "jax", "matplotlib", "mujoco", "numba", "optax", "scipy", "tensorboard")
+
+
+def loaded(program: str) -> list[str]:
+    """Which of the heavy packages a program has loaded at its end."""
+    program += f"\nimport sys\nprint(*[name for name in {HEAVY} if name in sys.modules])"
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return finished.stdout.splitlines()[-1].split()
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    assert loaded("import feasible") == []
+
+
+@pytest.mark.parametrize("name", ["sets.Ball", "constrain", "make"])
+def test_sets_and_constraints_load_jax_but_no_simulator(name: str) -> None:
+    assert set(loaded(f"import feasible; feasible.{name}")) <= {"equinox", "jax", "scipy"}
+
+
+def test_agents_load_no_simulator_and_draw_nothing() -> None:
+    assert set(loaded("import feasible; feasible.NFWPO")) <= {"equinox", "jax", "optax", "scipy"}
+
+
+@pytest.mark.parametrize("command", ["--help", "tasks", "algos"])
+def test_commands_that_only_tell_load_nothing_heavy(command: str) -> None:
+    program = f"from feasible.cli import main\ntry:\n    main(['{command}'])\nexcept SystemExit:\n    print()"
+    assert loaded(program) == []
+
+
+def test_all_names_are_there() -> None:
+    program = "import feasible\nfor name in dir(feasible): getattr(feasible, name)\nassert 'NFWPO' in dir(feasible)"
+    assert "mujoco" not in loaded(program)
