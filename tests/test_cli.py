@@ -77,7 +77,7 @@ TRAIN = ["train", "--task", "reacher", "--algo", "nfwpo"]
         ),
         (["train", "--task", "reacher", "--algo", "nfwp"], "There is no algorithm 'nfwp'; did you mean 'nfwpo'? Known"),
         (["train", "--task", "bss-3", "--algo", "nfwpo"], "There are no settings of 'nfwpo' for the task 'bss-3'; its"),
-        ([*TRAIN, "--set", "colour=red"], "nfwpo has no setting 'colour'; it has actor_hidden"),
+        ([*TRAIN, "--set", "colour=red"], "nfwpo has no setting 'colour'; did you mean 'discount'"),
         ([*TRAIN, "--set", "batch_size"], "--set takes NAME=VALUE, not 'batch_size'."),
         ([*TRAIN, "--set", "batch_size=many"], "nfwpo: batch_size must be a whole number, not 'many'."),
         ([*TRAIN, "--set", "hidden_layers=[3.5]"], "nfwpo: hidden_layers must be a list, each a whole number, not"),
