@@ -55,9 +55,13 @@ def store(replay: Replay, transition: Transition, reward: Float[Array, ""]) -> R
 
 
 def draw(replay: Replay, size: int, key: PRNGKeyArray, spec: Spec) -> Batch:
-    """A batch of rows, each uniform over those stored so far, with replacement."""
-    stored = jnp.minimum(replay.count, replay.capacity)
-    rows = replay.rows[jax.random.randint(key, (size,), 0, stored)]
+    """A batch of rows, each uniform over those stored so far, with replacement.
+
+    Places are 32 random bits modulo the number of rows: one draw where `randint` makes three, and of a million rows
+    none is likelier than another by more than 2.4e-4.
+    """
+    stored = jnp.minimum(replay.count, replay.capacity).astype(jnp.uint32)
+    rows = replay.rows[jax.random.bits(key, (size,), jnp.uint32) % stored]
     o, n = spec.observation_size, spec.action_size
     obs, proposed, executed, next_obs, ends = jnp.split(rows, [o, o + n, o + 2 * n, 2 * o + 2 * n], axis=1)
     return Batch(obs, proposed, executed, next_obs, ends[:, 0], 1.0 - ends[:, 1])
