@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from feasible import sets as sets
     from feasible import tasks as tasks
     from feasible.agents import NFWPO as NFWPO
+    from feasible.agents import SAC as SAC
     from feasible.agents import DDPGOptLayer as DDPGOptLayer
     from feasible.agents import DDPGProjection as DDPGProjection
     from feasible.agents import DDPGShaping as DDPGShaping
@@ -31,6 +32,7 @@ _HOMES = {
     "DDPGProjection": "feasible.agents",
     "DDPGShaping": "feasible.agents",
     "NFWPO": "feasible.agents",
+    "SAC": "feasible.agents",
     "load": "feasible.agents",
     "Constraint": "feasible.constraints",
     "constrain": "feasible.constraints",

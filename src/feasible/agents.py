@@ -16,6 +16,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from jaxtyping import Array, Float, PyTree
 from numpy.typing import ArrayLike, NDArray
 
+from feasible.algorithms import sac
 from feasible.algorithms.actor_rules import ActorRule, FrankWolfe, PolicyGradient, ThroughProjection
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.ddpg import DDPG
@@ -156,6 +157,20 @@ class DDPGOptLayer(_Neural):
 
     def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
         super().__init__(env, ThroughProjection(), seed, settings)
+
+
+class SAC(Agent):
+    """Soft actor-critic whose samples are projected before they are executed.
+
+    Settings, all by keyword: `entropy_weight` (0.2) and `entropy_target` (None; a number lets the weight be tuned to
+    that entropy), `warmup` (1,000) steps with actions drawn from the feasible sets, `learning_starts` (1,000),
+    `interval` (1) steps between updates of as many batches, `batch_size` (64), `replay_size` (1,000,000), `discount`
+    (0.99), `rate` (5e-4), `target_ratio` (5e-3), `hidden_layers` ((400, 300)), `hidden` ("relu" or "leaky_relu").
+    """
+
+    def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
+        default = sac.SAC(warmup=1_000, interval=1, batch_size=64)
+        super().__init__(env, changed(default, settings, type(self).__name__), seed)
 
 
 def load(path: str | Path, env: gym.Env) -> Agent:

@@ -50,6 +50,21 @@ def _neural(rule: Callable[[Settings], "ActorRule"], *, shaped: bool = False) ->
     return build
 
 
+def _sac(name: str, settings: Settings) -> "Algorithm":
+    from feasible.algorithms.sac import SAC
+
+    return SAC(
+        warmup=settings.sac_warmup_steps,
+        learning_starts=settings.sac_learning_starts,
+        interval=settings.actor_interval[name],
+        batch_size=settings.batch_size[name],
+        replay_size=settings.replay_size,
+        discount=settings.discount,
+        hidden_layers=settings.hidden_layers,
+        hidden=settings.hidden_activation,
+    )
+
+
 def _tabular(
     rule: Callable[[Settings], "ActorRule"], *, shaped: bool = False, direct: bool = False
 ) -> Callable[[str, Settings], "Algorithm"]:
@@ -126,6 +141,12 @@ _METHODS = (
         "DDPG+OptLayer",
         "DDPG with the projection as the actor's last layer, differentiated exactly",
         _neural(_through_projection),
+    ),
+    Method(
+        "sac-projection",
+        "SAC+Projection",
+        "soft actor-critic whose samples are projected before they are executed",
+        _sac,
     ),
     Method(
         "fwpo",

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, OnInfeasible
 
 
-def _neural(other: int, *, optlayer: int, nfwpo: int) -> dict[str, int]:
-    return {"nfwpo": nfwpo, "ddpg-projection": other, "ddpg-shaping": other, "ddpg-optlayer": optlayer}
+def _neural(other: int, *, optlayer: int, nfwpo: int, sac: int) -> dict[str, int]:
+    values = {"nfwpo": nfwpo, "ddpg-projection": other, "ddpg-shaping": other, "ddpg-optlayer": optlayer}
+    return {**values, "sac-projection": sac}
 
 
 def _tabular(value: int) -> dict[str, int]:
@@ -63,8 +64,8 @@ class Settings:
     """tau: share of the online network in a target network at each update."""
     target_table_interval: int | None = None
     """Updates between copies of a tabular policy; None: the policy is a network and follows `target_ratio`."""
-    batch_size: Mapping[str, int] = field(default_factory=lambda: _neural(64, optlayer=16, nfwpo=16))
-    actor_interval: Mapping[str, int] = field(default_factory=lambda: _neural(1, optlayer=50, nfwpo=1))
+    batch_size: Mapping[str, int] = field(default_factory=lambda: _neural(64, optlayer=16, nfwpo=16, sac=100))
+    actor_interval: Mapping[str, int] = field(default_factory=lambda: _neural(1, optlayer=50, nfwpo=1, sac=50))
     """Steps between updates of the actor."""
     critic_interval: int = 1
     """Steps between updates of the critic."""
@@ -73,6 +74,9 @@ class Settings:
     hidden_activation: Literal["relu", "leaky_relu"] = "relu"
     actor_output: Literal["tanh", "relu", "leaky_relu", "table"] = "relu"
     table: TableShape | None = None
+    sac_warmup_steps: int = 10_000
+    sac_learning_starts: int = 1_000
+    """Of SAC alone, whose source draws actions at random for longer than it waits for the first update."""
     evaluation_episodes: int = 10
     scored_evaluations: int = 10
     """A run's score is the mean return over so many last evaluations."""
@@ -106,8 +110,10 @@ class Task:
         every = self.paper.critic_interval
         return replace(
             self.paper,
-            batch_size=_neural(64, optlayer=64, nfwpo=64),
-            actor_interval=_neural(every, optlayer=every, nfwpo=every),
+            batch_size=_neural(64, optlayer=64, nfwpo=64, sac=64),
+            actor_interval=_neural(every, optlayer=every, nfwpo=every, sac=every),
+            sac_warmup_steps=self.paper.warmup_steps,
+            sac_learning_starts=self.paper.warmup_steps,
             **self.fair_network,
         )
 
@@ -200,7 +206,8 @@ _TASKS = (
             frank_wolfe_step=0.05,
             shaping_weight=1 / 4,
             noise=3.0,
-            actor_interval=_neural(50, optlayer=50, nfwpo=50),
+            actor_interval=_neural(50, optlayer=50, nfwpo=50, sac=50),
+            batch_size=_neural(64, optlayer=16, nfwpo=16, sac=16),
             critic_interval=50,
         ),
     ),

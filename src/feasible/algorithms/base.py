@@ -80,7 +80,12 @@ class Algorithm(eqx.Module, Generic[State]):
     """
 
     warmup: eqx.AbstractVar[int]
-    """Steps with proposals of `warmup_proposal` before the first update."""
+    """Steps with proposals of `warmup_proposal`."""
+
+    @property
+    def updates_after(self) -> int:
+        """Steps before the first update: those of the warm-up."""
+        return self.warmup
 
     @property
     @abstractmethod

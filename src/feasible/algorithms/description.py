@@ -9,11 +9,12 @@ from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient, ThroughProjection
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.ddpg import DDPG
+from feasible.algorithms.sac import SAC
 from feasible.algorithms.table import BikeTable
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 _KNOWN: dict[str, Callable[..., object]] = {
-    kind.__name__: kind for kind in (DDPG, BikeTable, FrankWolfe, PolicyGradient, ThroughProjection)
+    kind.__name__: kind for kind in (DDPG, SAC, BikeTable, FrankWolfe, PolicyGradient, ThroughProjection)
 }
 
 

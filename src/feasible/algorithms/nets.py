@@ -70,19 +70,22 @@ class Actor(eqx.Module):
 
 
 class Critic(eqx.Module):
-    """Q(s, a) = f_k(... f_2(f_1(s), a)): the action joins at the second layer.
+    """Q(s, a) = f_k(... f_2(f_1(s), a)): the action joins at the second layer, or at the layer `joined`.
 
-    A network of one hidden layer takes both at once. The second layer's weights are kept as two blocks, so that
+    A network of one hidden layer takes both at once. The weights of that layer are kept as two blocks, so that
     nothing is concatenated and the gradient by the action touches the small block only.
     """
 
     layers: tuple[Dense, ...]
     action_weight: Float[Array, "n o"]
     hidden: Hidden = eqx.field(static=True)
+    joined: int = eqx.field(static=True)
 
-    def __init__(self, inputs: int, actions: int, units: Sequence[int], hidden: Hidden, key: PRNGKeyArray):
+    def __init__(
+        self, inputs: int, actions: int, units: Sequence[int], hidden: Hidden, key: PRNGKeyArray, joined: int = 1
+    ):
         sizes = [inputs, *units, 1]
-        joined = min(1, len(units) - 1)
+        joined = min(joined, len(units) - 1)
         *keys, action_key = jax.random.split(key, len(sizes))
         self.layers = tuple(
             Dense(i, o, k, fan_in=i + actions if layer == joined else None)
@@ -90,14 +93,13 @@ class Critic(eqx.Module):
         )
         reach = 1.0 / (sizes[joined] + actions) ** 0.5
         self.action_weight = jax.random.uniform(action_key, (actions, sizes[joined + 1]), jnp.float32, -reach, reach)
-        self.hidden = hidden
+        self.hidden, self.joined = hidden, joined
 
     def __call__(self, obs: Float[Array, " o"], action: Float[Array, " n"]) -> Float[Array, ""]:
-        joined = min(1, len(self.layers) - 2)
         x = obs
         for index, layer in enumerate(self.layers[:-1]):
             before = layer(x)
-            x = HIDDEN[self.hidden](before + action @ self.action_weight if index == joined else before)
+            x = HIDDEN[self.hidden](before + action @ self.action_weight if index == self.joined else before)
         return self.layers[-1](x)[0]
 
 

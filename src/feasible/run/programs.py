@@ -64,7 +64,8 @@ class Programs(Generic[State]):
         self.spec = spec
         self.traces = 0
         self.made: dict[tuple[frozenset[str], bool], Program] = {}
-        self._warmup = algorithm.warmup
+        # After so many steps, which program follows depends on the step's place in this period only.
+        self._settled = max(algorithm.warmup, algorithm.updates_after)
         self._period = math.lcm(*algorithm.intervals.values())
         self._by_phase: dict[int, Program] = {}
         obs = jax.ShapeDtypeStruct((spec.observation_size,), spec.low.dtype)
@@ -79,18 +80,17 @@ class Programs(Generic[State]):
 
     def due(self, step: int) -> frozenset[str]:
         """The parts of the update that follow environment step `step` (counted from 1)."""
-        if step <= self.algorithm.warmup:
+        if step <= self.algorithm.updates_after:
             return frozenset()
         return frozenset(part for part, every in self.algorithm.intervals.items() if step % every == 0)
 
     def program(self, step: int) -> Program:
         """The program that follows environment step `step`."""
-        phase = step % self._period if step > self._warmup else -1
-        if phase < 0 or phase not in self._by_phase:
-            found = self._find(step)
-            if phase < 0:
-                return found
-            self._by_phase[phase] = found
+        if step <= self._settled:
+            return self._find(step)
+        phase = step % self._period
+        if phase not in self._by_phase:
+            self._by_phase[phase] = self._find(step)
         return self._by_phase[phase]
 
     def _find(self, step: int) -> Program:

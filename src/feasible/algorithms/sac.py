@@ -1,0 +1,166 @@
+"""SAC+Projection: soft actor-critic whose samples are projected before they are executed.
+
+    for each step
+        propose a ~ pi(.|s), a squashed Gaussian in the action box; execute the set's answer to it; store both
+        every `interval` steps, `interval` times over
+            draw one batch B; a' ~ pi(.|s')
+            critics: Adam on the mean over B of (Q_i(s, executed) - y)^2,
+                     y = r + gamma (min_i Q'_i(s', a') - w log pi(a'|s'))
+            actor:   Adam on the mean over B of w log pi(a|s) - min_i Q_i(s, a), a ~ pi(.|s)
+            weight:  with `entropy_target`, Adam on -log w (log pi(a|s) + target)
+            targets: Q'_i move towards Q_i by the ratio tau
+
+Log-densities are of the proposed action. Against Spinning Up, which the paper used: the warm-up draws from the feasible
+sets, a time limit is not a termination, and all networks of one update are those from before it.
+"""
+
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from feasible.algorithms.adam import adam_state, adam_step, after
+from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition, through
+from feasible.algorithms.gaussian import SquashedGaussian
+from feasible.algorithms.nets import Critic, Hidden, blend
+from feasible.algorithms.replay import Batch, Replay, draw, empty, store
+
+Critics = tuple[Critic, Critic]
+
+
+class SACState(eqx.Module):
+    actor: SquashedGaussian
+    critics: Critics
+    target_critics: Critics
+    log_weight: Float[Array, ""]
+    actor_optimiser: optax.OptState
+    critic_optimiser: optax.OptState
+    weight_optimiser: optax.OptState
+    replay: Replay
+
+
+class SAC(Algorithm[SACState]):
+    """Soft actor-critic under action constraints."""
+
+    entropy_weight: float = 0.2
+    """Fixed weight of the entropy, or its start where `entropy_target` is given."""
+    entropy_target: float | None = None
+    """Entropy that the weight is tuned to; None: the weight is fixed."""
+    warmup: int = 10_000
+    learning_starts: int = 1_000
+    interval: int = 50
+    batch_size: int = 100
+    replay_size: int = 1_000_000
+    discount: float = 0.99
+    rate: float = 5e-4
+    target_ratio: float = 5e-3
+    hidden_layers: tuple[int, ...] = (400, 300)
+    hidden: Hidden = "relu"
+
+    @property
+    def intervals(self) -> Mapping[str, int]:
+        return {"networks": self.interval}
+
+    @property
+    def updates_after(self) -> int:
+        return self.learning_starts
+
+    def init(self, key: PRNGKeyArray, spec: Spec) -> SACState:
+        actor_key, *critic_keys = jax.random.split(key, 3)
+        o, n = spec.observation_size, spec.action_size
+        actor = SquashedGaussian(o, n, self.hidden_layers, self.hidden, actor_key)
+        first, second = (Critic(o, n, self.hidden_layers, self.hidden, k, joined=0) for k in critic_keys)
+        actor, critics = jax.tree.map(lambda leaf: leaf.astype(spec.low.dtype), (actor, (first, second)))
+        log_weight = jnp.log(jnp.asarray(self.entropy_weight, spec.low.dtype))
+        return SACState(
+            actor,
+            critics,
+            jax.tree.map(jnp.copy, critics),
+            log_weight,
+            adam_state(self.rate, actor),
+            adam_state(self.rate, critics),
+            adam_state(self.rate, log_weight),
+            empty(self.replay_size, spec),
+        )
+
+    def decide(
+        self, policy: SquashedGaussian, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool
+    ) -> Decision:
+        intended = policy.mode(obs, spec.low, spec.high)
+        proposed = policy.sample(obs, key, spec.low, spec.high)[0] if explore else intended
+        return through(spec.feasible_set(obs), proposed, intended)
+
+    def observe(self, state: SACState, spec: Spec, transition: Transition) -> SACState:
+        return eqx.tree_at(lambda s: s.replay, state, store(state.replay, transition, transition.reward))
+
+    def update(self, state: SACState, spec: Spec, key: PRNGKeyArray, due: frozenset[str]) -> tuple[SACState, Metrics]:
+        replay = state.replay
+        # The replay is read only: it stays out of the loop's carry.
+        learners = eqx.tree_at(lambda s: s.replay, state, None)
+
+        def once(learners: SACState, key: PRNGKeyArray) -> tuple[SACState, Metrics]:
+            batch_key, key = jax.random.split(key)
+            return self.learn(learners, spec, draw(replay, self.batch_size, batch_key, spec), key)
+
+        learners, metrics = jax.lax.scan(once, learners, jax.random.split(key, self.interval))
+        state = eqx.tree_at(lambda s: s.replay, learners, replay, is_leaf=lambda leaf: leaf is None)
+        return state, jax.tree.map(jnp.mean, metrics)
+
+    def learn(self, state: SACState, spec: Spec, batch: Batch, key: PRNGKeyArray) -> tuple[SACState, Metrics]:
+        """One update from one batch."""
+        actor_keys, next_keys = (jax.random.split(k, self.batch_size) for k in jax.random.split(key))
+        (actor_loss, entropy), actor_grads = jax.value_and_grad(self.actor_loss, has_aux=True)(
+            state.actor, state, spec, batch, actor_keys
+        )
+        critic_loss, critic_grads = jax.value_and_grad(self.critic_loss)(state.critics, state, spec, batch, next_keys)
+        actor_rate, critic_rate = after((actor_grads, critic_grads), self.rate, self.rate)
+        actor, actor_optimiser = adam_step(actor_rate, actor_grads, state.actor_optimiser, state.actor)
+        critics, critic_optimiser = adam_step(critic_rate, critic_grads, state.critic_optimiser, state.critics)
+        log_weight, weight_optimiser = state.log_weight, state.weight_optimiser
+        if self.entropy_target is not None:
+            gradient = entropy - self.entropy_target
+            log_weight, weight_optimiser = adam_step(self.rate, gradient, weight_optimiser, log_weight)
+        metrics = {
+            "actor/loss": actor_loss,
+            "actor/entropy": entropy,
+            "actor/entropy_weight": jnp.exp(state.log_weight),
+            "critic/loss": critic_loss,
+        }
+        targets = blend(state.target_critics, critics, self.target_ratio)
+        optimisers = (actor_optimiser, critic_optimiser, weight_optimiser)
+        return SACState(actor, critics, targets, log_weight, *optimisers, state.replay), metrics
+
+    def actor_loss(
+        self, actor: SquashedGaussian, state: SACState, spec: Spec, batch: Batch, keys: PRNGKeyArray
+    ) -> tuple[Array, Array]:
+        """Mean of w log pi(a|s) - min_i Q_i(s, a), and the policy's entropy."""
+
+        def one(obs: Array, key: PRNGKeyArray) -> tuple[Array, Array]:
+            action, density = actor.sample(obs, key, spec.low, spec.high)
+            return least_value(state.critics, obs, action), density
+
+        values, densities = jax.vmap(one)(batch.obs, keys)
+        return jnp.mean(jnp.exp(state.log_weight) * densities - values), -jnp.mean(densities)
+
+    def critic_loss(self, critics: Critics, state: SACState, spec: Spec, batch: Batch, keys: PRNGKeyArray) -> Array:
+        """Sum of both critics' mean squared temporal-difference errors at the executed actions."""
+
+        def next_value(obs: Array, key: PRNGKeyArray) -> Array:
+            action, density = state.actor.sample(obs, key, spec.low, spec.high)
+            return least_value(state.target_critics, obs, action) - jnp.exp(state.log_weight) * density
+
+        target = batch.reward + self.discount * batch.continues * jax.vmap(next_value)(batch.next_obs, keys)
+        errors = [jax.vmap(critic)(batch.obs, batch.executed) - target for critic in critics]
+        return sum((jnp.mean(jnp.square(error)) for error in errors), jnp.zeros((), target.dtype))
+
+    def policy(self, state: SACState) -> SquashedGaussian:
+        return state.actor
+
+
+def least_value(critics: Critics, obs: Float[Array, " o"], action: Float[Array, " n"]) -> Float[Array, ""]:
+    """min_i Q_i(s, a): the pessimistic of two critics."""
+    first, second = (critic(obs, action) for critic in critics)
+    return jnp.minimum(first, second)

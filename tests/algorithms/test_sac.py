@@ -1,0 +1,135 @@
+"""SAC: densities by integration, targets by a plain loop, the entropy's weight, and a task with a known answer."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array
+from numpy.typing import NDArray
+
+from feasible.algorithms.base import Decision, Spec, Transition
+from feasible.algorithms.gaussian import SquashedGaussian
+from feasible.algorithms.replay import Batch
+from feasible.algorithms.sac import SAC, SACState
+from feasible.sets import Ball, Box
+from tests.algorithms.plain import critic_value, random_transition
+
+LOW, HIGH = np.array([-1.0, 2.0]), np.array([1.0, 5.0])
+SPEC = Spec(3, jnp.asarray(LOW), jnp.asarray(HIGH), lambda obs: Box(LOW, HIGH))
+SMALL = SAC(warmup=0, learning_starts=0, interval=3, batch_size=4, replay_size=16, hidden_layers=(8, 8), rate=1e-2)
+
+
+def squashed(actor: SquashedGaussian, obs: NDArray, u: NDArray) -> tuple[NDArray, float]:
+    """The action of u and the logarithm of its density, by the change of variables written out."""
+    mean, log_std = (np.asarray(x) for x in actor(jnp.asarray(obs)))
+    action = LOW + (HIGH - LOW) * (np.tanh(u) + 1) / 2
+    normal = -0.5 * ((u - mean) / np.exp(log_std)) ** 2 - log_std - 0.5 * np.log(2 * np.pi)
+    return action, float(np.sum(normal - np.log((HIGH - LOW) / 2 * (1 - np.tanh(u) ** 2))))
+
+
+def sampled(actor: SquashedGaussian, obs: NDArray, key: Array) -> tuple[NDArray, float]:
+    action, density = actor.sample(jnp.asarray(obs), key, SPEC.low, SPEC.high)
+    return np.asarray(action), float(density)
+
+
+@pytest.fixture(scope="module")
+def actor() -> SquashedGaussian:
+    net = SquashedGaussian(3, 2, (8,), "relu", jax.random.key(3))
+    return jax.tree.map(lambda leaf: leaf.astype(jnp.float64), net)
+
+
+@pytest.fixture(scope="module")
+def filled() -> SACState:
+    rng = np.random.default_rng(0)
+    state = SMALL.init(jax.random.key(0), SPEC)
+    for k in range(6):
+        state = SMALL.observe(state, SPEC, random_transition(rng, SPEC, terminated=k == 3, truncated=k == 4))
+    return state
+
+
+def test_log_density_is_that_of_the_change_of_variables(actor: SquashedGaussian) -> None:
+    rng = np.random.default_rng(1)
+    for k in range(20):
+        obs, key = rng.normal(size=3), jax.random.key(k)
+        action, density = sampled(actor, obs, key)
+        mean, log_std = (np.asarray(x) for x in actor(jnp.asarray(obs)))
+        u = mean + np.exp(log_std) * np.asarray(jax.random.normal(key, (2,), jnp.float64))
+        theirs = squashed(actor, obs, u)
+        np.testing.assert_allclose(action, theirs[0], rtol=1e-12)
+        assert density == pytest.approx(theirs[1], abs=1e-9)
+        assert (action > LOW).all()
+        assert (action < HIGH).all()
+
+
+def test_density_far_out_is_finite(actor: SquashedGaussian) -> None:
+    """tanh is 1 to the last bit at u = 40, where the logarithm of 1 - tanh^2 written out is minus infinity."""
+    far = SquashedGaussian(3, 2, (8,), "relu", jax.random.key(3))
+    far = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), far)
+    far = replace(far, mean=replace(far.mean, bias=jnp.full(2, 40.0)))
+    gradient = jax.grad(lambda net: net.sample(jnp.zeros(3), jax.random.key(0), SPEC.low, SPEC.high)[1])(far)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
+    assert np.isfinite(sampled(far, np.zeros(3), jax.random.key(0))[1])
+
+
+def test_critic_loss_is_that_of_a_plain_loop(filled: SACState) -> None:
+    rng = np.random.default_rng(2)
+    arrays = [rng.normal(size=(4, n)) for n in (3, 2, 2, 3)]
+    obs, proposed, executed, next_obs = (jnp.asarray(x) for x in arrays)
+    reward, continues = jnp.asarray(rng.normal(size=4)), jnp.asarray([1.0, 0.0, 1.0, 1.0])
+    batch = Batch(obs, proposed, executed, next_obs, reward, continues)
+    keys = jax.random.split(jax.random.key(7), 4)
+    ours = SMALL.critic_loss(filled.critics, filled, SPEC, batch, keys)
+    theirs = 0.0
+    for k in range(4):
+        action, density = sampled(filled.actor, arrays[3][k], keys[k])
+        least = min(critic_value(net, arrays[3][k], action) for net in filled.target_critics)
+        target = float(reward[k]) + 0.99 * float(continues[k]) * (least - 0.2 * density)
+        theirs += sum((critic_value(net, arrays[0][k], arrays[2][k]) - target) ** 2 for net in filled.critics) / 4
+    assert float(ours) == pytest.approx(theirs, rel=1e-9)
+
+
+def test_update_makes_as_many_steps_as_the_interval_has(filled: SACState) -> None:
+    updated, metrics = jax.jit(lambda s, k: SMALL.update(s, SPEC, k, frozenset({"networks"})))(
+        filled, jax.random.key(1)
+    )
+    counts = [int(leaf) for leaf in jax.tree.leaves(updated.actor_optimiser) if leaf.shape == ()]
+    assert counts == [3]
+    np.testing.assert_array_equal(updated.replay.rows, filled.replay.rows)
+    assert updated.log_weight == filled.log_weight
+    assert set(metrics) == {"actor/loss", "actor/entropy", "actor/entropy_weight", "critic/loss"}
+
+
+@pytest.mark.parametrize(("target", "grows"), [(100.0, True), (-100.0, False)])
+def test_weight_moves_towards_the_wanted_entropy(filled: SACState, target: float, grows: bool) -> None:
+    """Less entropy than wanted makes it dearer, more makes it cheaper."""
+    tuned = replace(SMALL, entropy_target=target)
+    updated, _ = tuned.update(filled, SPEC, jax.random.key(1), frozenset({"networks"}))
+    assert (float(updated.log_weight) > float(filled.log_weight)) == grows
+
+
+def test_actions_are_executed_through_the_set_and_both_are_kept() -> None:
+    spec = replace(SPEC, constraint=lambda obs: Ball(jnp.asarray([0.0, 3.0]), 0.1))
+    state = SMALL.init(jax.random.key(0), spec)
+    decision = SMALL.act(state, spec, jnp.zeros(3), jax.random.key(1), explore=True)
+    assert np.linalg.norm(np.asarray(decision.executed) - [0.0, 3.0]) <= 0.1 + 1e-9
+    assert np.linalg.norm(np.asarray(decision.proposed) - [0.0, 3.0]) > 0.1
+    calm = SMALL.act(state, spec, jnp.zeros(3), jax.random.key(1), explore=False)
+    np.testing.assert_array_equal(calm.proposed, calm.intended)
+
+
+def test_it_finds_the_best_action_of_a_one_step_task() -> None:
+    """Reward -(a - 0.5)^2 in one step: with little weight on entropy the mode comes to 0.5."""
+    low, high = jnp.full(1, -1.0), jnp.full(1, 1.0)
+    spec = Spec(1, low, high, lambda obs: Box(low, high))
+    algorithm = replace(SMALL, entropy_weight=1e-3, batch_size=32, replay_size=512, interval=600, rate=3e-3)
+    state = algorithm.init(jax.random.key(0), spec)
+    one = jnp.ones(1)
+    for action in np.random.default_rng(0).uniform(-1, 1, 512):
+        a = jnp.full(1, action)
+        ended = Transition(one, Decision(a, a, a), -jnp.square(a[0] - 0.5), one, jnp.array(True), jnp.array(False))
+        state = algorithm.observe(state, spec, ended)
+    state, _ = jax.jit(lambda s, k: algorithm.update(s, spec, k, frozenset({"networks"})))(state, jax.random.key(2))
+    mode = algorithm.act(state, spec, one, jax.random.key(0), explore=False).executed
+    assert float(mode[0]) == pytest.approx(0.5, abs=0.08)
