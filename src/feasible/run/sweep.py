@@ -18,9 +18,11 @@ from rich.text import Text
 
 from feasible.methods import find_method
 from feasible.run import checkpoint
+from feasible.run.archive import ArchiveError
 from feasible.run.folder import RunConfig, RunFolder, read_metrics
 
 LOOK = 0.5  # seconds between two looks at the processes
+ERRORS = "errors.log"  # in a run's folder: what its process complained of
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ def run_all(folders: Sequence[RunFolder], console: Console, *, jobs: int | None 
                         del running[path]
                         if process.returncode:
                             failures.append(Failure(folder, _reason(folder, process)))
+                        else:
+                            (path / ERRORS).unlink(missing_ok=True)
                 live.update(overview.drawn(running, failures))
         except KeyboardInterrupt:
             # The processes have heard it too: they end with a checkpoint each.
@@ -77,17 +81,20 @@ def run_all(folders: Sequence[RunFolder], console: Console, *, jobs: int | None 
 
 def _start(folder: RunFolder) -> subprocess.Popen:
     command = [sys.executable, "-m", "feasible.cli", "resume", str(folder.path)]
-    log = (folder.path / "errors.log").open("wb")
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)
+    with (folder.path / ERRORS).open("wb") as log:
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)
 
 
 def _reason(folder: RunFolder, process: subprocess.Popen) -> str:
-    said = (folder.path / "errors.log").read_text(errors="replace").strip().splitlines()
+    said = (folder.path / ERRORS).read_text(errors="replace").strip().splitlines()
     return said[-1] if said else f"it ended with code {process.returncode}"
 
 
 def _finished(folder: RunFolder) -> bool:
-    saved = checkpoint.read(folder.checkpoint)
+    try:
+        saved = checkpoint.read(folder.checkpoint)
+    except ArchiveError:
+        return False  # what is wrong, its own process says
     return saved is not None and saved.finished
 
 

@@ -1,0 +1,49 @@
+"""Many runs at once: all end, none is repeated, one that fails stops no other, other settings are refused."""
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from feasible.run import checkpoint
+from feasible.run.sweep import prepare, run_all
+from tests.run.runs import CACHE_SETTINGS, ROOT, files, small_run
+
+
+@pytest.fixture
+def console(monkeypatch: pytest.MonkeyPatch, cache: Path) -> Console:
+    """A place to print to; processes started meanwhile find the code under test and share compiled programs."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), str(ROOT)]))
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(cache))
+    for name, value in CACHE_SETTINGS.items():
+        monkeypatch.setenv(name.upper(), str(value))
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    return Console(file=io.StringIO(), width=160)
+
+
+def test_a_failure_stops_no_other_and_nothing_is_repeated(tmp_path: Path, console: Console) -> None:
+    good = small_run(tmp_path, variant="good", steps=200)
+    bad = small_run(tmp_path, variant="bad", steps=200)
+    bad.checkpoint.mkdir()
+    (bad.checkpoint / checkpoint.STATE).write_bytes(b"no archive")
+    failures = run_all([bad, good], console)
+    assert [failure.folder.path for failure in failures] == [bad.path]
+    assert "damaged" in failures[0].reason
+    finished = checkpoint.read(good.checkpoint)
+    assert finished is not None
+    assert finished.finished
+    before = files(good.path)
+    assert run_all([good], console) == []
+    assert files(good.path) == before
+    assert "1 of 2 done" in console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_folder_with_other_settings_is_refused(tmp_path: Path) -> None:
+    folder = small_run(tmp_path, variant="one", steps=200)
+    config = folder.config()
+    assert [known.path for known in prepare(tmp_path, [config])] == [folder.path]
+    other = small_run(tmp_path / "elsewhere", variant="one", steps=300).config()
+    with pytest.raises(FileExistsError, match="holds a run with other settings"):
+        prepare(tmp_path, [other])
