@@ -25,12 +25,11 @@ def actor_output(actor: Actor, obs: NDArray, low: NDArray, high: NDArray) -> NDA
 
 
 def critic_value(critic: Critic, obs: NDArray, action: NDArray) -> float:
-    """The action is concatenated to what the first hidden layer says; of one hidden layer, to the observation."""
-    joined = 0 if len(critic.layers) == 2 else 1
+    """The action is concatenated to the input of the layer where it joins."""
     x = np.asarray(obs)
     for index, layer in enumerate(critic.layers[:-1]):
         weight = np.asarray(layer.weight)
-        if index == joined:
+        if index == critic.joined:
             x, weight = np.concatenate([x, action]), np.vstack([weight, np.asarray(critic.action_weight)])
         x = ACTIVATIONS[critic.hidden](x @ weight + np.asarray(layer.bias))
     return float(x @ np.asarray(critic.layers[-1].weight)[:, 0] + np.asarray(critic.layers[-1].bias)[0])

@@ -198,7 +198,7 @@ class KnownCritic(Critic):
     """Q(s, a) = -(a - 1)^2."""
 
     def __init__(self) -> None:
-        self.layers, self.action_weight, self.hidden = (), jnp.zeros((0, 0)), "relu"
+        self.layers, self.action_weight, self.hidden, self.joined = (), jnp.zeros((0, 0)), "relu", 1
 
     def __call__(self, obs: Float[Array, " o"], action: Float[Array, " n"]) -> Float[Array, ""]:
         return -jnp.sum((action - 1.0) ** 2)

@@ -30,7 +30,8 @@ from feasible.studies.as_authors import (
 )
 from feasible.tasks import TASKS
 
-EVERY = [(task, algo) for task, known in TASKS.items() for algo in known.paper.batch_size]
+SOFT = "sac-projection"
+EVERY = [(task, algo) for task, known in TASKS.items() for algo in known.paper.batch_size if algo != SOFT]
 
 
 def leaves(tree: object) -> list[NDArray]:
@@ -89,9 +90,13 @@ class TestCatalogue:
             assert isinstance(a, AuthorsDDPG)
             assert (a.output, a.output_range, a.actor_hidden, a.critic_hidden) == expected
 
+    def test_a_method_of_which_nothing_is_known_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="Nothing is known of what the authors' code of 'sac-projection' does"):
+            as_authors("reacher", SOFT)
+
     def test_what_the_paper_s_settings_have_already(self) -> None:
         for task in ("bss-5", "nsfnet", "reacher", "halfcheetah"):
-            sizes = {algo: as_authors(task, algo).batch_size for algo in TASKS[task].paper.batch_size}  # pyright: ignore[reportAttributeAccessIssue]
+            sizes = {algo: as_authors(known, algo).batch_size for known, algo in EVERY if known == task}  # pyright: ignore[reportAttributeAccessIssue]
             assert sizes == {"nfwpo": 16, "ddpg-projection": 64, "ddpg-shaping": 64, "ddpg-optlayer": 16}
             assert as_authors(task, "ddpg-optlayer").intervals["actor"] == 50
         intervals = as_authors("bss-3", "fwpo").intervals

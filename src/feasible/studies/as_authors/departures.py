@@ -8,6 +8,7 @@ from feasible.algorithms.actor_rules import ThroughProjection
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.description import describe
+from feasible.algorithms.table import BikeTable
 from feasible.methods import build_algorithm
 from feasible.run.folder import RunConfig
 from feasible.run.launch import configure
@@ -202,8 +203,12 @@ def _paper(task: str, algo: str) -> Algorithm:
     """The method with the `paper` settings, as one that can depart from them."""
     paper = build_algorithm(find_task(task), algo, "paper")
     settings = {field.name: getattr(paper, field.name) for field in fields(paper)}
-    if not isinstance(paper, DDPG):
+    if isinstance(paper, BikeTable):
         return AuthorsTable(**settings)
+    if not isinstance(paper, DDPG):
+        raise ValueError(
+            f"Nothing is known of what the authors' code of {algo!r} does otherwise than its settings say."
+        )
     if isinstance(paper.rule, ThroughProjection):
         settings["rule"] = AuthorsProjection()
     return AuthorsDDPG(**settings)
