@@ -15,14 +15,24 @@ from tests.sets.families import FAMILIES, Family, Values
 COUNT = 2000
 PRECISIONS = [jnp.float64, jnp.float32]
 
-# All tests of a family run on one worker, so that its programs are compiled once.
+# Its kernel takes half a minute to compile for every question, and is that of `allocation_and_ball`: by default it is
+# asked in one precision, and not for derivatives.
+LONG = "weighted_l1_and_ellipsoid"
+
+
+def _marks(family: Family, *, long: bool) -> list[pytest.MarkDecorator]:
+    """All tests of a family run on one worker, so that its programs are compiled once."""
+    group = pytest.mark.xdist_group(family.name)
+    return [group, pytest.mark.slow] if long and family.name == LONG else [group]
+
+
 each_family = pytest.mark.parametrize(
-    "family", [pytest.param(f, id=f.name, marks=pytest.mark.xdist_group(f.name)) for f in FAMILIES]
+    "family", [pytest.param(f, id=f.name, marks=_marks(f, long=True)) for f in FAMILIES]
 )
 each_family_and_precision = pytest.mark.parametrize(
     ("family", "dtype"),
     [
-        pytest.param(f, d, id=f"{f.name}-{d.__name__}", marks=pytest.mark.xdist_group(f.name))
+        pytest.param(f, d, id=f"{f.name}-{d.__name__}", marks=_marks(f, long=d == jnp.float32))
         for f in FAMILIES
         for d in PRECISIONS
     ],
