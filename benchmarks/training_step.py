@@ -83,8 +83,8 @@ def unit_box(obs: Array) -> Box:
 def stable_baselines() -> Stepper | None:
     """DDPG of Stable-Baselines3 at the same sizes."""
     try:
-        import stable_baselines3
-        import torch
+        import stable_baselines3  # pyright: ignore[reportMissingImports]
+        import torch  # pyright: ignore[reportMissingImports]
     except ImportError:
         return None
     torch.set_num_threads(1)
@@ -94,14 +94,14 @@ def stable_baselines() -> Stepper | None:
 def sbx() -> Stepper | None:
     """DDPG of SBX, Stable-Baselines3 in JAX."""
     try:
-        import sbx as peer
+        import sbx as peer  # pyright: ignore[reportMissingImports]
     except ImportError:
         return None
     return _learner(peer.DDPG)
 
 
 def _learner(peer: Callable) -> Stepper:
-    from stable_baselines3.common.noise import NormalActionNoise
+    from stable_baselines3.common.noise import NormalActionNoise  # pyright: ignore[reportMissingImports]
 
     model = peer(
         "MlpPolicy",
