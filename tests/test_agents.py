@@ -66,6 +66,27 @@ def test_learning_pieces_with_and_without_a_bar_is_learning_at_once(trained: Age
     assert any(not np.array_equal(left, right) for left, right in zip(start, weights(again), strict=True))
 
 
+def test_the_environment_is_the_agent_s_until_it_is_reset() -> None:
+    """Stepped past its wrapper, it refuses; reset by its owner in between, learning begins a new episode."""
+    env = drift()
+    agent = fs.NFWPO(env, seed=0, noise=TOY.noise, **SMALL)
+    obs, _ = env.reset(seed=5)
+    env.step(agent.predict(obs))  # asking a new agent moves nothing
+    agent.learn(7)
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(agent.predict(obs))
+    obs, _ = env.reset(seed=6)
+    obs, *_ = env.step(agent.predict(obs))
+    agent.learn(8)
+    assert agent.step == 15
+    replay = agent._driver.carry.algorithm.replay  # pyright: ignore[reportOptionalMemberAccess]
+    rows, size = np.asarray(replay.rows), len(obs)
+    follows = [bool(np.allclose(rows[k + 1][:size], rows[k][-size - 2 : -2])) for k in range(14)]
+    assert follows == [k != 6 for k in range(14)]
+    with pytest.raises(gym.error.ResetNeeded):
+        env.action_set()
+
+
 def test_another_seed_is_another_agent(trained: Agent) -> None:
     other = fs.NFWPO(drift(), seed=1, **SMALL)
     assert not np.array_equal(weights(other)[0], weights(trained)[0])

@@ -36,7 +36,7 @@ def test_tasks_shows_every_task_with_its_constraint_and_settings(
     rows = {line[:18].strip(): line[18:].split() for line in lines}
     assert rows["training steps"] == ["1M", "100k", "500k", "300k", "700k", "700k"]
     assert rows["Frank-Wolfe step"] == ["0.05", "0.05", "0.05", "0.05", "0.01", "0.01"]
-    assert rows["batch size"] == ["64", "16/64", "16/64", "16/64", "16/64", "16/64"]
+    assert rows["batch size"] == ["64", "16-100", "16/64", "16-100", "16-100", "16-100"]
 
 
 def test_tasks_fit_a_terminal_of_80_columns(

@@ -4,6 +4,7 @@ Any environment that `feasible.constrain` or `feasible.make` made will do. The a
 `feasible.algorithms`, the loop in `feasible.run.driver`.
 """
 
+import functools
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,7 @@ from feasible.run.environment import plant
 from feasible.run.evaluate import Evaluation, compiled_policy, evaluate, evaluation_seeds
 from feasible.run.interrupt import halted_by
 from feasible.run.policy import load_policy, save_policy
+from feasible.run.programs import Programs
 
 
 class Agent:
@@ -55,19 +57,30 @@ class Agent:
         if self._driver is None:
             return self._loaded
         if not self._driver.started:
-            self._driver.start()
+            return self._initial
         return self.algorithm.policy(self._driver.carry.algorithm)
+
+    @functools.cached_property
+    def _initial(self) -> PyTree[Array]:
+        """The policy that learning will start from, known before the environment is touched."""
+        programs = Programs(self.algorithm, self._plant.spec)
+        leaves, _ = programs.first(jax.random.key(self.seed), np.zeros(self._plant.spec.observation_size, np.float32))
+        return self.algorithm.policy(programs.carry(leaves).algorithm)
 
     def learn(self, steps: int, *, progress_bar: bool = False) -> "Agent":
         """Make so many more steps of training. Every executed action lies in its feasible set.
 
-        Ctrl-C takes effect after the running step: the agent can be used, and can go on learning.
+        The environment is the agent's meanwhile: reset it before you step it yourself. If you do so between two calls,
+        the second begins a new episode. Ctrl-C takes effect after the running step: the agent can be used, and can go
+        on learning.
         """
         driver = self._driver
         if driver is None:
             raise ValueError("learn: an agent that was loaded from a file holds its policy only; train a new one.")
         if not driver.started:
             driver.start()
+        if steps < 0:
+            raise ValueError(f"learn: steps must be at least 0, not {steps}.")
         until = driver.step + steps
         with halted_by(driver, (signal.SIGINT,)):
             if progress_bar:
@@ -100,6 +113,8 @@ class Agent:
 
     def evaluate(self, episodes: int = 10, *, seed: int = 0, env: gym.Env | None = None) -> Evaluation:
         """Play whole episodes without exploration, in copies of the environment (or of `env`) seeded apart."""
+        if episodes < 1:
+            raise ValueError(f"evaluate: episodes must be at least 1, not {episodes}.")
         make = _copier(self.env) if env is None else _copier(env)
         # The policy judges its actions by its own constraint; copies of another environment also by theirs.
         makers = [(lambda: plant(make()).env) if env is None else make] * episodes
@@ -164,12 +179,13 @@ class SAC(Agent):
 
     Settings, all by keyword: `entropy_weight` (0.2) and `entropy_target` (None; a number lets the weight be tuned to
     that entropy), `warmup` (1,000) steps with actions drawn from the feasible sets, `learning_starts` (1,000),
-    `interval` (1) steps between updates of as many batches, `batch_size` (64), `replay_size` (1,000,000), `discount`
-    (0.99), `rate` (5e-4), `target_ratio` (5e-3), `hidden_layers` ((400, 300)), `hidden` ("relu" or "leaky_relu").
+    `interval` (1) steps between updates of `updates` (1) batches each, `batch_size` (64), `replay_size` (1,000,000),
+    `discount` (0.99), `rate` (5e-4), `target_ratio` (5e-3), `hidden_layers` ((400, 300)) and `hidden` ("relu" or
+    "leaky_relu").
     """
 
     def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
-        default = sac.SAC(warmup=1_000, interval=1, batch_size=64)
+        default = sac.SAC(warmup=1_000, interval=1, updates=1, batch_size=64)
         super().__init__(env, changed(default, settings, type(self).__name__), seed)
 
 

@@ -47,6 +47,10 @@ def train(
         tensorboard: Also write TensorBoard event files into the run's folder.
     """
     _one_thread()
+    if tensorboard:
+        from feasible.run.tensorboard import require_tensorboard
+
+        require_tensorboard()
     from feasible.run.launch import configure, new_run
 
     config = configure(

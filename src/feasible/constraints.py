@@ -119,6 +119,15 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
         _check_reset(self._obs)
         return self.constraint(self._obs)
 
+    @property
+    def awaits_reset(self) -> bool:
+        """Whether nothing can be stepped before a reset."""
+        return self._obs is None
+
+    def forget(self) -> None:
+        """Say that the environment underneath was moved past this wrapper: nothing is stepped before a reset."""
+        self._obs = None
+
     def get_state(self) -> dict[str, NDArray]:
         """The complete state of the environment underneath, with the observation the next action is judged by."""
         _check_reset(self._obs)

@@ -50,7 +50,7 @@ def run_demo(out: Path, steps: int | None = None) -> None:
 
 
 def _config(budget: Budget, algo: str, steps: int | None) -> RunConfig:
-    total = steps or budget.steps
+    total = budget.steps if steps is None else steps
     return configure(
         budget.task,
         algo,

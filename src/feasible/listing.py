@@ -47,7 +47,7 @@ def _settings_table() -> Table:
     table = Table(
         title="The paper's settings", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False
     )
-    table.caption = "Two values: they differ by method; feasible.tasks.TASKS has them all."
+    table.caption = "Two values or a range: they differ by method; feasible.tasks.TASKS has them all."
     table.caption_justify = "left"
     table.add_column("", no_wrap=True)
     for name in TASKS:
@@ -66,7 +66,8 @@ def _count(value: int) -> str:
 
 
 def _by_method(values: Mapping[str, int]) -> str:
-    return "/".join(str(value) for value in sorted(set(values.values())))
+    known = sorted(set(values.values()))
+    return "/".join(str(value) for value in known) if len(known) < 3 else f"{known[0]}-{known[-1]}"
 
 
 _ROWS: dict[str, Cell] = {

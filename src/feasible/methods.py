@@ -57,6 +57,7 @@ def _sac(name: str, settings: Settings) -> "Algorithm":
         warmup=settings.sac_warmup_steps,
         learning_starts=settings.sac_learning_starts,
         interval=settings.actor_interval[name],
+        updates=settings.sac_updates,
         batch_size=settings.batch_size[name],
         replay_size=settings.replay_size,
         discount=settings.discount,

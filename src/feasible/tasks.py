@@ -63,7 +63,7 @@ class Settings:
     target_ratio: float = 1e-3
     """tau: share of the online network in a target network at each update."""
     target_table_interval: int | None = None
-    """Updates between copies of a tabular policy; None: the policy is a network and follows `target_ratio`."""
+    """Steps between copies of a tabular policy; None: the policy is a network and follows `target_ratio`."""
     batch_size: Mapping[str, int] = field(default_factory=lambda: _neural(64, optlayer=16, nfwpo=16, sac=100))
     actor_interval: Mapping[str, int] = field(default_factory=lambda: _neural(1, optlayer=50, nfwpo=1, sac=50))
     """Steps between updates of the actor."""
@@ -76,6 +76,7 @@ class Settings:
     table: TableShape | None = None
     sac_warmup_steps: int = 10_000
     sac_learning_starts: int = 1_000
+    sac_updates: int = 50
     """Of SAC alone, whose source draws actions at random for longer than it waits for the first update."""
     evaluation_episodes: int = 10
     scored_evaluations: int = 10
@@ -101,7 +102,9 @@ class Task:
 
     @property
     def fair(self) -> Settings:
-        """Every method of the task alike: batch 64, actor and critic updated together, the same networks.
+        """Every method of the task alike: batch 64, actor and critic updated together, the same sizes and activations.
+
+        SAC keeps its own learning rate, target ratio and critics, which take the action at their first layer.
 
         Networks start with target networks that are copies, and the warm-up is the same, in both presets.
         """
@@ -114,6 +117,7 @@ class Task:
             actor_interval=_neural(every, optlayer=every, nfwpo=every, sac=every),
             sac_warmup_steps=self.paper.warmup_steps,
             sac_learning_starts=self.paper.warmup_steps,
+            sac_updates=1,
             **self.fair_network,
         )
 

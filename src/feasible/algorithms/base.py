@@ -1,6 +1,6 @@
 """What an algorithm is: four pure functions over a state pytree, `init`, `act`, `observe` and `update`.
 
-The same functions are jitted for one agent, vmapped over a population and driven by real environments. Drivers
+The same functions are jitted for one agent and driven by real environments. Drivers
 know nothing about algorithms beyond this file; algorithms know nothing about environments beyond `Spec`.
 """
 

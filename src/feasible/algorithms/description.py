@@ -67,6 +67,11 @@ def changed(algorithm: Kind, changes: Mapping[str, object], owner: str) -> Kind:
     hints = get_type_hints(type(algorithm))
     known = [f.name for f in fields(algorithm) if f.name != "rule"]
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
+    if isinstance(getattr(algorithm, "rule", None), FrankWolfe) and "frank_wolfe_step" in values:
+        step = values.pop("frank_wolfe_step")
+        if isinstance(step, bool) or not isinstance(step, int | float):
+            raise ValueError(f"{owner}: frank_wolfe_step must be a number, not {step!r}.")
+        algorithm = replace(algorithm, rule=FrankWolfe(step))
     for name, value in values.items():
         if name not in known:
             near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.0)[0]
@@ -76,6 +81,8 @@ def changed(algorithm: Kind, changes: Mapping[str, object], owner: str) -> Kind:
         # Every whole number but the warm-up's counts something that there must be one of.
         if hints[name] is int and isinstance(value, int) and value < (name != "warmup"):
             raise ValueError(f"{owner}: {name} must be at least {int(name != 'warmup')}, not {value}.")
+        if isinstance(value, tuple) and name == "hidden_layers" and not (value and all(units > 0 for units in value)):
+            raise ValueError(f"{owner}: hidden_layers must have at least one layer, each of at least 1 unit.")
     return replace(algorithm, **values)
 
 

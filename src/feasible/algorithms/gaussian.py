@@ -47,7 +47,8 @@ class SquashedGaussian(eqx.Module):
         noise = jax.random.normal(key, mean.shape, mean.dtype)
         u = mean + jnp.exp(log_std) * noise
         half = 0.5 * (high - low)
-        stretched = jnp.log(half) + 2.0 * (jnp.log(2.0) - u - jax.nn.softplus(-2.0 * u))
+        # A coordinate without room has no density of its own; a constant in its place has no gradient either.
+        stretched = jnp.log(jnp.where(half > 0, half, 1.0)) + 2.0 * (jnp.log(2.0) - u - jax.nn.softplus(-2.0 * u))
         density = gaussian_log_density(noise, log_std) - jnp.sum(stretched)
         return low + half * (1.0 + jnp.tanh(u)), density
 

@@ -2,7 +2,7 @@
 
     for each step
         propose a ~ pi(.|s), a squashed Gaussian in the action box; execute the set's answer to it; store both
-        every `interval` steps, `interval` times over
+        every `interval` steps, `updates` times over
             draw one batch B; a' ~ pi(.|s')
             critics: Adam on the mean over B of (Q_i(s, executed) - y)^2,
                      y = r + gamma (min_i Q'_i(s', a') - w log pi(a'|s'))
@@ -52,6 +52,8 @@ class SAC(Algorithm[SACState]):
     warmup: int = 10_000
     learning_starts: int = 1_000
     interval: int = 50
+    updates: int = 50
+    """Batches learned from at each interval."""
     batch_size: int = 100
     replay_size: int = 1_000_000
     discount: float = 0.99
@@ -105,7 +107,7 @@ class SAC(Algorithm[SACState]):
             batch_key, key = jax.random.split(key)
             return self.learn(learners, spec, draw(replay, self.batch_size, batch_key, spec), key)
 
-        learners, metrics = jax.lax.scan(once, learners, jax.random.split(key, self.interval))
+        learners, metrics = jax.lax.scan(once, learners, jax.random.split(key, self.updates))
         state = eqx.tree_at(lambda s: s.replay, learners, replay, is_leaf=lambda leaf: leaf is None)
         return state, jax.tree.map(jnp.mean, metrics)
 

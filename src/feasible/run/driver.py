@@ -89,7 +89,8 @@ class Driver(Generic[State]):
         """Set (by a signal, say) to end `advance` after the running step."""
         self._size = plant.spec.action_size
         self._leaves: list[Array] = []
-        self._action: NDArray = np.zeros(0)
+        # The action to execute next; None while there is none that was judged at the present observation.
+        self._action: NDArray | None = None
 
     @property
     def carry(self) -> Carry[State]:
@@ -101,6 +102,7 @@ class Driver(Generic[State]):
 
     def start(self) -> None:
         """Begin a run: the environment's first observation, the initial state, the first action."""
+        self.plant.take()
         obs, _ = self.plant.env.reset(seed=self.seed)
         obs = np.asarray(obs, np.float32)
         self._check_finite(obs, 0.0)
@@ -114,6 +116,7 @@ class Driver(Generic[State]):
 
     def restore_in_new_episode(self, carry: Carry[State], step: int, tally: Tally) -> None:
         """The same for an environment whose state cannot be saved: the running episode is given up."""
+        self.plant.take()
         obs, _ = self.plant.env.reset(seed=self.seed + step)
         obs = np.asarray(obs, np.float32)
         self.step, self.tally = step, replace(tally, episode_return=0.0)
@@ -125,8 +128,14 @@ class Driver(Generic[State]):
     def advance(self, until: int, made: Callable[[int], None] = lambda step: None) -> None:
         """Make steps until `until` have been made in all; `made` hears of each."""
         env, tally, begin = self.plant.env, self.tally, self._size + len(JUDGEMENTS)
+        if self.plant.moved:
+            self.restore_in_new_episode(self.carry, self.step, tally)
+            tally = self.tally
         while self.step < until and not self.halted:
-            next_obs, reward, terminated, truncated, _ = env.step(self._action)
+            action, self._action = self._action, None
+            if action is None:
+                raise RuntimeError(f"The run was stopped by an error at step {self.step} and cannot go on from there.")
+            next_obs, reward, terminated, truncated, _ = env.step(action)
             reward, ended = float(reward), terminated or truncated
             tally.episode_return += reward
             seen = next_obs

@@ -1,7 +1,6 @@
 """What a driver needs of an environment: a constraint, flat observations, steps, and where possible saved states."""
 
 from dataclasses import dataclass
-from typing import cast
 
 import gymnasium as gym
 import jax.numpy as jnp
@@ -10,7 +9,7 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from feasible.algorithms.base import Spec
-from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Constraint
+from feasible.constraints import ConstrainedEnv, Constraint
 
 State = dict[str, NDArray]
 
@@ -19,12 +18,24 @@ State = dict[str, NDArray]
 class Plant:
     """A constrained environment taken apart: the environment that is stepped, and the constraint on its actions.
 
-    Actions are judged by the driver, in the program that chooses them, so the judging wrapper is not stepped.
+    Actions are judged by the driver, in the program that chooses them, so the judging wrapper is not stepped; whoever
+    holds it must reset it before stepping it.
     """
 
     env: gym.Env
     constraint: Constraint
     spec: Spec
+    wrapper: ConstrainedEnv | None = None
+
+    @property
+    def moved(self) -> bool:
+        """Whether somebody else has reset or stepped the environment since `take`."""
+        return self.wrapper is not None and not self.wrapper.awaits_reset
+
+    def take(self) -> None:
+        """Take the environment over from whoever holds the wrapper."""
+        if self.wrapper is not None:
+            self.wrapper.forget()
 
     @property
     def restorable(self) -> bool:
@@ -39,19 +50,16 @@ class Plant:
 
 def plant(env: gym.Env) -> Plant:
     """The parts of an environment that `feasible.constrain` (or `feasible.make`) made."""
-    constraint, inner = constraint_of(env), env.env if isinstance(env, ConstrainedEnv) else env
-    return Plant(inner, constraint, spec_of(env.observation_space, env.action_space, constraint, time_limit(inner)))
-
-
-def constraint_of(env: gym.Env | VectorEnv) -> Constraint:
-    if isinstance(env, ConstrainedVectorEnv):
-        return env.constraint
-    if isinstance(env, gym.Env) and env.has_wrapper_attr("constraint"):
-        return cast(Constraint, env.get_wrapper_attr("constraint"))
-    raise ValueError(
-        "env: the environment states no constraint; wrap it with feasible.constrain(env, constraint), "
-        "or use feasible.make(task)."
-    )
+    if isinstance(env, VectorEnv):
+        raise ValueError("env: agents train on one environment, not on a vector of them.")
+    if not isinstance(env, ConstrainedEnv):
+        raise ValueError(
+            "env: the environment states no constraint; wrap it with feasible.constrain(env, constraint), with all "
+            "other wrappers inside, or use feasible.make(task)."
+        )
+    inner, constraint = env.env, env.constraint
+    spec = spec_of(env.observation_space, env.action_space, constraint, time_limit(inner))
+    return Plant(inner, constraint, spec, env)
 
 
 def spec_of(observations: gym.Space, actions: gym.Space, constraint: Constraint, length: int | None) -> Spec:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gymnasium.vector import VectorEnv
 from jaxtyping import Array, Float, PyTree
 from numpy.typing import NDArray
 
@@ -59,9 +58,9 @@ def evaluation_seeds(seed: int, step: int, episodes: int) -> list[int]:
     return [int(state) for state in states]
 
 
-def evaluate(act: Policy, policy: PyTree[Array], env: VectorEnv, seeds: list[int]) -> Evaluation:
+def evaluate(act: Policy, policy: PyTree[Array], env: ConstrainedVectorEnv, seeds: list[int]) -> Evaluation:
     """One episode in each copy of the environment; a copy that is done waits for the others."""
-    simulator = env.env if isinstance(env, ConstrainedVectorEnv) else env
+    simulator = env.env
     obs, _ = simulator.reset(seed=seeds)  # pyright: ignore[reportArgumentType]
     returns, running = np.zeros(len(seeds)), np.ones(len(seeds), bool)
     largest = 0.0
@@ -85,8 +84,8 @@ def _check_rewards(rewards: NDArray, running: NDArray[np.bool_]) -> None:
         )
 
 
-def _check_actions(env: VectorEnv, obs: NDArray, actions: NDArray, refused: NDArray[np.bool_]) -> None:
-    if refused.any() and isinstance(env, ConstrainedVectorEnv):
+def _check_actions(env: ConstrainedVectorEnv, obs: NDArray, actions: NDArray, refused: NDArray[np.bool_]) -> None:
+    if refused.any():
         copy = int(np.argmax(refused))
         judge = Judge(env.constraint, "raise", batched=False)
         raise judge.explain(np.asarray(obs[copy], np.float32), actions[copy], f" of evaluation episode {copy}")

@@ -124,14 +124,13 @@ class RunFolder:
 def read_metrics(path: Path) -> list[dict[str, float | list[float]]]:
     """The lines of a metrics file; a last line that was torn by a kill is left out."""
     lines = path.read_text().split("\n") if path.exists() else []
-    complete, torn = lines[:-1], lines[-1:]
+    complete = lines[:-1]
     read = []
     for number, line in enumerate(complete, 1):
         try:
             read.append(json.loads(line))
         except json.JSONDecodeError as cause:
             raise ArchiveError(f"{path} is damaged in line {number}.") from cause
-    del torn
     return read
 
 

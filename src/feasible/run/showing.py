@@ -26,10 +26,11 @@ def show_evaluation(run: Path, episodes: int, seed: int, video: Path | None) -> 
         raise ValueError(f"video must end in {' or '.join(KINDS)}, not {video.name!r}.")
     folder = RunFolder(run.parent if run.is_file() else run)
     config = folder.config()
-    if not folder.policy.exists():
+    path = run if run.is_file() else folder.policy
+    if not path.exists():
         raise ArchiveError(f"{folder.path} has no policy yet: it is written with the first checkpoint.")
     spec = plant(tasks.make(config.task)).spec
-    algorithm, policy = load_policy(folder.policy, spec)
+    algorithm, policy = load_policy(path, spec)
     act = compiled_policy(algorithm, spec)
     env = tasks.make_vec(config.task, episodes)
     seeds = evaluation_seeds(seed, 0, episodes)
@@ -45,8 +46,7 @@ def film(act: Policy, policy: object, task: str, seed: int, path: Path) -> None:
     import imageio.v2 as imageio  # brings its encoders along: only for films
 
     env = tasks.make(task, render_mode="rgb_array")
-    simulator = plant(env).env
-    obs, _ = simulator.reset(seed=seed)
+    obs, _ = env.reset(seed=seed)
     path.parent.mkdir(parents=True, exist_ok=True)
     rate = float(env.metadata.get("render_fps", 30))
     if path.suffix.lower() == ".mp4":
@@ -58,9 +58,9 @@ def film(act: Policy, policy: object, task: str, seed: int, path: Path) -> None:
         warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called", category=RuntimeWarning)
         running = True
         while running:
-            writer.append_data(_even(np.asarray(simulator.render())))  # pyright: ignore[reportAttributeAccessIssue]
+            writer.append_data(_even(np.asarray(env.render())))  # pyright: ignore[reportAttributeAccessIssue]
             row = np.asarray(act(policy, np.asarray(obs, np.float32)[None]))[0]
-            obs, _, terminated, truncated, _ = simulator.step(row[:-2])
+            obs, _, terminated, truncated, _ = env.step(row[:-2])
             running = not (terminated or truncated)
     env.close()
 

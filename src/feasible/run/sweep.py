@@ -49,7 +49,7 @@ def prepare(out: Path, configs: Sequence[RunConfig]) -> list[RunFolder]:
     return folders
 
 
-def run_all(folders: Sequence[RunFolder], console: Console, *, jobs: int | None = None) -> list[Failure]:
+def run_all(folders: Sequence[RunFolder], console: Console) -> list[Failure]:
     """Bring all runs to their end; the failures. An interrupt stops every run with a checkpoint."""
     waiting = [folder for folder in folders if not _finished(folder)]
     running: dict[Path, tuple[RunFolder, subprocess.Popen]] = {}
@@ -58,7 +58,7 @@ def run_all(folders: Sequence[RunFolder], console: Console, *, jobs: int | None 
     with Live(overview.drawn(running, failures), console=console, refresh_per_second=2) as live:
         try:
             while waiting or running:
-                while waiting and len(running) < (jobs or os.cpu_count() or 1):
+                while waiting and len(running) < (os.cpu_count() or 1):
                     folder = waiting.pop(0)
                     running[folder.path] = folder, _start(folder)
                 time.sleep(LOOK)
@@ -70,8 +70,10 @@ def run_all(folders: Sequence[RunFolder], console: Console, *, jobs: int | None 
                         else:
                             (path / ERRORS).unlink(missing_ok=True)
                 live.update(overview.drawn(running, failures))
-        except KeyboardInterrupt:
-            # The processes have heard it too: they end with a checkpoint each.
+        except BaseException:
+            # They end with a checkpoint each; Ctrl-C they have heard themselves.
+            for _, process in running.values():
+                process.terminate()
             for _, process in running.values():
                 process.wait()
             raise
