@@ -30,7 +30,7 @@ class Budget:
     warmup: int
 
 
-BUDGETS = (Budget("reacher", 20_000, 2_000, 1_000), Budget("bss-5", 30_000, 3_000, 5_000))
+BUDGETS = (Budget("reacher", 20_000, 2_000, 1_000), Budget("bss-5", 40_000, 4_000, 5_000))
 Curve = dict[str, list[float]]
 
 
