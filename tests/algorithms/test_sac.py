@@ -19,7 +19,9 @@ from tests.algorithms.plain import critic_value, random_transition
 
 LOW, HIGH = np.array([-1.0, 2.0]), np.array([1.0, 5.0])
 SPEC = Spec(3, jnp.asarray(LOW), jnp.asarray(HIGH), lambda obs: Box(LOW, HIGH))
-SMALL = SAC(warmup=0, learning_starts=0, interval=3, batch_size=4, replay_size=16, hidden_layers=(8, 8), rate=3e-3)
+SMALL = SAC(
+    warmup=0, learning_starts=0, interval=3, updates=3, batch_size=4, replay_size=16, hidden_layers=(8, 8), rate=3e-3
+)
 
 
 def squashed(actor: SquashedGaussian, obs: NDArray, u: NDArray) -> tuple[NDArray, float]:
@@ -91,7 +93,7 @@ def test_critic_loss_is_that_of_a_plain_loop(filled: SACState) -> None:
     assert float(ours) == pytest.approx(theirs, rel=1e-9)
 
 
-def test_update_makes_as_many_steps_as_the_interval_has(filled: SACState) -> None:
+def test_update_learns_from_as_many_batches_as_it_says(filled: SACState) -> None:
     updated, metrics = jax.jit(lambda s, k: SMALL.update(s, SPEC, k, frozenset({"networks"})))(
         filled, jax.random.key(1)
     )
@@ -125,7 +127,7 @@ def test_it_finds_the_best_action_of_a_one_step_task() -> None:
     low, high = jnp.full(1, -1.0), jnp.full(1, 1.0)
     spec = Spec(1, low, high, lambda obs: Box(low, high))
     algorithm = replace(
-        SMALL, entropy_weight=0.01, batch_size=64, replay_size=512, interval=1500, hidden_layers=(32, 32)
+        SMALL, entropy_weight=0.01, batch_size=64, replay_size=512, updates=1500, hidden_layers=(32, 32)
     )
     state = algorithm.init(jax.random.key(0), spec)
     one = jnp.ones(1)
