@@ -28,7 +28,6 @@ from feasible.run.environment import plant
 from feasible.run.evaluate import Evaluation, compiled_policy, evaluate, evaluation_seeds
 from feasible.run.interrupt import halted_by
 from feasible.run.policy import load_policy, save_policy
-from feasible.run.programs import Programs
 
 
 class Agent:
@@ -63,7 +62,8 @@ class Agent:
     @functools.cached_property
     def _initial(self) -> PyTree[Array]:
         """The policy that learning will start from, known before the environment is touched."""
-        programs = Programs(self.algorithm, self._plant.spec)
+        assert self._driver is not None
+        programs = self._driver.programs
         leaves, _ = programs.first(jax.random.key(self.seed), np.zeros(self._plant.spec.observation_size, np.float32))
         return self.algorithm.policy(programs.carry(leaves).algorithm)
 
@@ -77,10 +77,10 @@ class Agent:
         driver = self._driver
         if driver is None:
             raise ValueError("learn: an agent that was loaded from a file holds its policy only; train a new one.")
-        if not driver.started:
-            driver.start()
         if steps < 0:
             raise ValueError(f"learn: steps must be at least 0, not {steps}.")
+        if not driver.started:
+            driver.start()
         until = driver.step + steps
         with halted_by(driver, (signal.SIGINT,)):
             if progress_bar:

@@ -1,7 +1,7 @@
 """What an algorithm is: four pure functions over a state pytree, `init`, `act`, `observe` and `update`.
 
-The same functions are jitted for one agent and driven by real environments. Drivers
-know nothing about algorithms beyond this file; algorithms know nothing about environments beyond `Spec`.
+The same functions are jitted for one agent and driven by real environments. Drivers know nothing about algorithms
+beyond this file; algorithms know nothing about environments beyond `Spec`.
 """
 
 from abc import abstractmethod
