@@ -3,6 +3,7 @@
 Commands import what they need when they run, so that help is there at once.
 """
 
+import importlib
 import json
 import os
 import sys
@@ -12,8 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from feasible.errors import sentence
+
 if TYPE_CHECKING:
     from feasible.algorithms.description import Plain
+    from feasible.run.folder import RunConfig, RunFolder
+    from feasible.run.sweep import Crew
+
+STUDIES = ("feasible.studies.as_authors",)  # their algorithms can be trained and loaded by name
 
 
 def train(
@@ -125,7 +132,69 @@ def demo(out: Path = Path("demo"), steps: int | None = None) -> None:
     run_demo(out, steps)
 
 
-COMMANDS = {"train": train, "evaluate": evaluate, "resume": resume, "tasks": tasks, "algos": algos, "demo": demo}
+def compare(
+    tasks: tuple[str, ...],
+    algos: tuple[str, ...],
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
+    steps: int | None = None,
+    settings: Literal["paper", "fair"] = "paper",
+    set: tuple[str, ...] = (),
+    variant: str = "",
+    jobs: int | None = None,
+    ray: str | None = None,
+    out: str = "runs",
+    eval_every: int | None = None,
+    episodes: int | None = None,
+    checkpoint_every: int = 10_000,
+) -> None:
+    """Train every method on every task with every seed, as independent runs of one thread each.
+
+    Finished runs are not repeated and unfinished ones go on, so the same command continues after an interrupt. A run
+    that fails is reported and stops no other; the exit code is then 1.
+
+    Args:
+        tasks: Names of the tasks (`feasible tasks`).
+        algos: Names of the algorithms (`feasible algos`).
+        seeds: Seeds of the runs.
+        steps: Environment steps a run; the paper's number for the task if not given.
+        settings: The paper's settings, or those that treat every method alike.
+        set: Changes of single settings of every method, as NAME=VALUE.
+        variant: Name that tells these runs' folders from others of the same tasks and algorithms.
+        jobs: Runs at a time; as many as there are cores if not given.
+        ray: Address of a Ray cluster to run on, or `auto`.
+        out: Folder of all runs; with --ray one that all machines see, or an address that fsspec knows (s3://...).
+        eval_every: Steps between evaluations.
+        episodes: Episodes an evaluation.
+        checkpoint_every: Steps between checkpoints.
+    """
+    _on_cores()
+    from feasible.run.launch import grid
+
+    configs = grid(
+        tasks,
+        algos,
+        seeds,
+        steps=steps,
+        settings=settings,
+        changes=_changes(set),
+        variant=variant,
+        evaluation_interval=eval_every,
+        evaluation_episodes=episodes,
+        checkpoint_interval=checkpoint_every,
+    )
+    _sweep(configs, out, jobs, ray)
+    print(f"Look at them with: feasible report {out}")
+
+
+COMMANDS = {
+    "train": train,
+    "evaluate": evaluate,
+    "resume": resume,
+    "compare": compare,
+    "tasks": tasks,
+    "algos": algos,
+    "demo": demo,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -140,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (ValueError, OSError, RuntimeError, FloatingPointError) as error:
         if os.environ.get("FEASIBLE_TRACEBACK"):
             raise
-        print(f"feasible: {_sentence(error)}", file=sys.stderr)
+        print(f"feasible: {sentence(error)}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         print("feasible: interrupted.", file=sys.stderr)
@@ -173,7 +242,8 @@ def _train(run: Path, tensorboard: bool) -> None:
 
 def _know_studies() -> None:
     """Runs may be of algorithms that only a study has."""
-    import feasible.studies.as_authors  # noqa: F401
+    for study in STUDIES:
+        importlib.import_module(study)
 
 
 def _changes(pairs: Sequence[str]) -> "dict[str, Plain]":
@@ -189,17 +259,51 @@ def _changes(pairs: Sequence[str]) -> "dict[str, Plain]":
     return changes
 
 
+def _sweep(configs: "Sequence[RunConfig]", out: str, jobs: int | None, ray: str | None) -> None:
+    """Bring runs to their end on this machine or on a Ray cluster; failures end the program when all are through."""
+    from rich.console import Console
+
+    from feasible.run.sweep import failed, run_all
+
+    console = Console()
+    folders, crew = _crew(configs, out, jobs, ray)
+    try:
+        failures = run_all(folders, console, crew)
+    except KeyboardInterrupt:
+        print("feasible: interrupted; every run has a checkpoint: start the same command to go on.", file=sys.stderr)
+        sys.exit(130)
+    if failures:
+        raise RuntimeError(failed(failures, len(folders)))
+
+
+def _crew(
+    configs: "Sequence[RunConfig]", out: str, jobs: int | None, ray: str | None
+) -> "tuple[list[RunFolder], Crew]":
+    from feasible.run.processes import Processes
+    from feasible.run.store import is_address
+    from feasible.run.sweep import prepare
+
+    if ray is not None:
+        from feasible.run.cluster import Cluster
+
+        cluster = Cluster(ray, out, jobs, STUDIES)
+        return cluster.prepare(configs), cluster
+    if is_address(out):
+        raise ValueError(f"out must be a folder, not {out!r}: runs are trained at an address with --ray.")
+    processes = Processes(jobs)
+    return prepare(Path(out), configs), processes
+
+
 def _one_thread() -> None:
-    """A run is one thread: faster for networks of this size, and the same numbers on every number of cores."""
-    flags = os.environ.get("XLA_FLAGS", "")
-    if "xla_cpu_multi_thread_eigen" not in flags:
-        os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1".strip()
+    from feasible.run.processes import one_thread
+
+    os.environ |= one_thread()
 
 
-def _sentence(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error) or type(error).__name__
+def _on_cores() -> None:
+    """Many runs of one thread each: an accelerator is no place for them."""
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    _one_thread()
 
 
 if __name__ == "__main__":

@@ -7,3 +7,10 @@ class EmptySetError(ValueError):
 
 class InfeasibleActionError(ValueError):
     """An action outside its feasible set was about to be executed; nothing was stepped."""
+
+
+def sentence(error: BaseException) -> str:
+    """What a person is told of an error."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__

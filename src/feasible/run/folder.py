@@ -24,6 +24,10 @@ from feasible.tasks import Preset
 PACKAGES = ("feasible", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "mujoco", "numba")
 
 
+class RunLockedError(RuntimeError):
+    """Another process trains the run."""
+
+
 @dataclass(frozen=True)
 class RunConfig:
     """All that decides a run; with the versions and the machine, what its numbers follow from."""
@@ -86,7 +90,7 @@ class RunFolder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as cause:
-                raise RuntimeError(f"{self.path} is being trained by another process.") from cause
+                raise RunLockedError(f"{self.path} is being trained by another process.") from cause
             yield
 
     def cut_metrics(self, size: int) -> None:

@@ -30,3 +30,16 @@ def halted_by(driver: Driver, signals: Sequence[signal.Signals]) -> Iterator[Non
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def terminated_by_interrupt() -> Iterator[None]:
+    """Let a polite end (SIGTERM) do what Ctrl-C does, in the main thread; elsewhere it does what it did before."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,7 +1,8 @@
 """Runs by name: from what a person asks for to a configured run folder."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from feasible.algorithms.description import Plain, describe
 from feasible.methods import build_algorithm
@@ -44,6 +45,31 @@ def configure(
         checkpoint_interval=_at_least("checkpoint_interval", checkpoint_interval, 1),
         variant=variant,
     )
+
+
+class Options(TypedDict, total=False):
+    """What `configure` may be told besides task, method and seed."""
+
+    steps: int | None
+    settings: Preset
+    changes: Mapping[str, Plain] | None
+    variant: str
+    evaluation_interval: int | None
+    evaluation_episodes: int | None
+    checkpoint_interval: int
+
+
+def grid(
+    tasks: Sequence[str], algos: Sequence[str], seeds: Sequence[int], **options: Unpack[Options]
+) -> list[RunConfig]:
+    """Every method on every task with every seed, seed by seed, so that early results are of all methods."""
+    for name, values in (("tasks", tasks), ("algos", algos), ("seeds", seeds)):
+        if not values:
+            raise ValueError(f"{name} must name at least one.")
+        twice = [value for value in values if list(values).count(value) > 1]
+        if twice:
+            raise ValueError(f"{name} must name each only once, not {twice[0]!r} again.")
+    return [configure(task, algo, seed, **options) for seed in seeds for task in tasks for algo in algos]
 
 
 def new_run(out: Path, config: RunConfig) -> RunFolder:

@@ -40,6 +40,8 @@ class Watcher:
 
     def logged(self, line: Line) -> None: ...
 
+    def saved(self) -> None: ...
+
 
 class _Watchers(Watcher):
     def __init__(self, watchers: Sequence[Watcher]):
@@ -56,6 +58,10 @@ class _Watchers(Watcher):
     def logged(self, line: Line) -> None:
         for watcher in self._watchers:
             watcher.logged(line)
+
+    def saved(self) -> None:
+        for watcher in self._watchers:
+            watcher.saved()
 
 
 def watched_by(watchers: Sequence[Watcher]) -> Watcher:
@@ -151,3 +157,4 @@ class _Run:
             self.folder.policy, self.algorithm, driver.plant.spec, self.algorithm.policy(driver.carry.algorithm)
         )
         checkpoint.save(self.folder.checkpoint, driver, self.folder.flush_metrics(), finished=finished)
+        self.watcher.saved()

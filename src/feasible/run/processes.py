@@ -1,0 +1,66 @@
+"""Runs as processes of this machine: one thread each, as many at a time as it has cores."""
+
+import os
+import signal
+import subprocess
+import sys
+
+from feasible.run.folder import RunFolder
+
+ERRORS = "errors.log"  # in a run's folder: what its process complained of
+
+
+def one_thread() -> dict[str, str]:
+    """The environment of a run: one thread is faster for networks of this size, and its numbers are the same on every
+    number of cores."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "xla_cpu_multi_thread_eigen" not in flags:
+        flags = f"{flags} --xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1".strip()
+    return {"XLA_FLAGS": flags}
+
+
+class Processes:
+    """The crew of this machine: `feasible resume` on every run, `slots` of them at a time."""
+
+    def __init__(self, slots: int | None = None):
+        if slots is not None and slots < 1:
+            raise ValueError(f"jobs must be at least 1, not {slots}.")
+        self.slots = slots or os.cpu_count() or 1
+
+    def start(self, folder: RunFolder) -> "RunProcess":
+        return RunProcess(folder)
+
+    def refresh(self) -> None:
+        """Nothing is to be fetched: the runs are in their folders."""
+
+
+class RunProcess:
+    """One run in training."""
+
+    begun = True
+
+    def __init__(self, folder: RunFolder):
+        self._log = folder.path / ERRORS
+        command = [sys.executable, "-m", "feasible.cli", "resume", str(folder.path)]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)
+
+    def failure(self) -> str | None:
+        """None while it runs, the reason if it failed, nothing said if it ended well."""
+        code = self._process.poll()
+        if code is None:
+            return None
+        if code == 0:
+            self._log.unlink(missing_ok=True)
+            return ""
+        said = self._log.read_text(errors="replace").strip().splitlines()
+        if code < 0:
+            return f"it was ended by {signal.Signals(-code).name}; start again to go on from its last checkpoint"
+        return said[-1] if said else f"it ended with code {code}"
+
+    def stop(self) -> None:
+        """Let it end with a checkpoint; Ctrl-C in a terminal it has heard itself."""
+        self._process.terminate()
+
+    def wait(self) -> None:
+        self._process.wait()

@@ -1,0 +1,83 @@
+"""Comparisons as a person runs them: a grid, an interrupt, the same command again, failures and the exit code."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from feasible.run import checkpoint
+from feasible.run.folder import RunFolder
+from feasible.run.launch import grid
+from feasible.run.sweep import prepare
+from feasible.run.training import train
+from tests.run.runs import SMALL, assert_equal_runs, command, files, finish, wait_until
+
+SETTINGS = ["hidden_layers=[32,32]", "warmup=50", "batch_size=8", "replay_size=90"]
+INTERVALS = ["--eval-every", "250", "--episodes", "2", "--checkpoint-every", "50"]
+GRID = ["--tasks", "reacher", "--algos", "nfwpo", "ddpg-projection", "--seeds", "3", "--steps", "500"]
+COMPARE = ["compare", *GRID, *INTERVALS, "--variant", "small", "--set", *SETTINGS]
+
+
+def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(tmp_path: Path, cache: Path) -> None:
+    runs = [RunFolder(tmp_path / "reacher" / f"{algo}+small" / "seed-3") for algo in ("nfwpo", "ddpg-projection")]
+
+    def saved() -> bool:
+        return all((run.checkpoint / checkpoint.STATE).exists() for run in runs)
+
+    first = command(*COMPARE, "--out", tmp_path, cache=cache)
+    wait_until(first, saved)
+    first.send_signal(signal.SIGINT)
+    code, _, complaint = finish(first)
+    assert code == 130
+    assert "start the same command to go on" in complaint
+    states = [checkpoint.read(run.checkpoint) for run in runs]
+    assert all(state is not None for state in states)
+    assert not all(state is not None and state.finished for state in states)
+
+    code, printed, complaint = finish(command(*COMPARE, "--out", tmp_path, cache=cache))
+    assert code == 0, complaint
+    assert "2 of 2 done, 0 running, 0 failed" in printed
+    for run in runs:
+        undisturbed = RunFolder(tmp_path / "undisturbed" / run.config().name)
+        undisturbed.create(run.config())
+        train(undisturbed)
+        assert_equal_runs(run, undisturbed)
+
+    before = {run.path: files(run.path) for run in runs}
+    (runs[0].checkpoint / checkpoint.STATE).write_bytes(b"no archive")
+    code, printed, complaint = finish(command(*COMPARE, "--out", tmp_path, "--jobs", "1", cache=cache))
+    assert code == 1
+    assert "1 of 2 runs failed" in complaint
+    assert "state.feasible is damaged" in complaint
+    assert files(runs[1].path) == before[runs[1].path]
+
+
+def test_a_grid_is_every_combination_seed_by_seed() -> None:
+    configs = grid(["reacher", "bss-5"], ["nfwpo", "ddpg-shaping"], [4, 2], settings="fair", changes=SMALL)
+    names = [(config.seed, config.task, config.algo) for config in configs]
+    assert names[:3] == [(4, "reacher", "nfwpo"), (4, "reacher", "ddpg-shaping"), (4, "bss-5", "nfwpo")]
+    assert len(set(names)) == 8
+    assert {config.settings for config in configs} == {"fair"}
+    assert {config.algorithm["batch_size"] for config in configs} == {8}  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("tasks", "algos", "seeds", "said"),
+    [
+        ([], ["nfwpo"], [0], "tasks must name at least one"),
+        (["reacher"], ["nfwpo"], [0, 1, 0], "seeds must name each only once, not 0 again"),
+        (["reacher"], ["fwpo"], [0], "There are no settings of 'fwpo' for the task 'reacher'"),
+    ],
+)
+def test_a_grid_that_makes_no_sense_is_refused(tasks: list[str], algos: list[str], seeds: list[int], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        grid(tasks, algos, seeds)
+
+
+def test_a_refused_grid_leaves_nothing_behind(tmp_path: Path) -> None:
+    taken = grid(["reacher"], ["nfwpo"], [1], steps=10)
+    prepare(tmp_path, taken)
+    before = files(tmp_path)
+    with pytest.raises(FileExistsError, match="seed-1 holds a run with other settings: choose another --out"):
+        prepare(tmp_path, grid(["reacher"], ["nfwpo"], [0, 1], steps=20))
+    assert files(tmp_path) == before

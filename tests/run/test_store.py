@@ -1,0 +1,97 @@
+"""Runs at an address: a machine that is lost while it copies a checkpoint, and one that was given up too early."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from feasible.run import cluster
+from feasible.run.folder import RunFolder
+from feasible.run.store import Mirror, Store
+from feasible.run.training import train
+from tests.run.runs import assert_equal_runs, small_run
+
+fsspec = pytest.importorskip("fsspec", reason="fsspec is part of an extra")
+NAME = "reacher/nfwpo+small/seed-0"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An address with one run that nobody has begun."""
+    address = f"memory://{tmp_path.name}"
+    store = Store(address)
+    store.put(NAME, "config.json", small_run(tmp_path / "new").path / "config.json")
+    yield store
+    fsspec.filesystem("memory").rm(f"/{tmp_path.name}", recursive=True)
+
+
+class LostError(Exception):
+    """The machine is gone."""
+
+
+class _Lost(Mirror):
+    """A machine that is lost at its third checkpoint, after copying only some files of it."""
+
+    def __init__(self, store: Store, folder: RunFolder, after: int):
+        super().__init__(store, NAME, folder)
+        self._saves, self._after = 0, after
+
+    def saved(self) -> None:
+        self._saves += 1
+        if self._saves < 3:
+            return super().saved()
+        put, copied = self._store.put, []
+
+        def cut_short(name: str, part: str, path: Path) -> None:
+            if len(copied) == self._after:
+                raise LostError
+            copied.append(part)
+            put(name, part, path)
+
+        self._store.put = cut_short  # pyright: ignore[reportAttributeAccessIssue]
+        super().saved()
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+@pytest.mark.usefixtures("shared_programs")
+def test_a_run_goes_on_elsewhere(after: int, store: Store, tmp_path: Path) -> None:
+    lost = RunFolder(tmp_path / "one")
+    with pytest.raises(LostError):
+        train(lost, _Lost(store, lost, after))
+    again = Store(store.address)
+    other = RunFolder(tmp_path / "other")
+    mirror = Mirror(again, NAME, other)
+    assert (other.checkpoint / "state.feasible").exists()
+    assert train(other, mirror).finished
+    undisturbed = small_run(tmp_path / "undisturbed")
+    train(undisturbed)
+    fetched = RunFolder(tmp_path / "fetched")
+    again.pull(NAME, fetched.path)
+    assert_equal_runs(fetched, undisturbed)
+    assert again.runs() == [NAME]
+    # As in a folder: a finished run keeps no replay.
+    assert [path.name for path in sorted(fetched.checkpoint.iterdir())] == ["state.feasible"]
+
+
+@pytest.mark.usefixtures("shared_programs")
+def test_who_was_given_up_too_early_stops(store: Store, tmp_path: Path) -> None:
+    first = RunFolder(tmp_path / "first")
+    slow = Mirror(store, NAME, first)
+    Mirror(store, NAME, RunFolder(tmp_path / "second"))
+    with pytest.raises(RuntimeError, match="seed-0 was taken over by another machine"):
+        train(first, slow)
+
+
+@pytest.mark.usefixtures("shared_programs")
+def test_a_task_trains_at_an_address(tmp_path: Path) -> None:
+    address = f"file://{tmp_path}/address"
+    Store(address).put(NAME, "config.json", small_run(tmp_path / "new", steps=300).path / "config.json")
+    assert cluster._train(address, NAME, ["feasible.studies.as_authors"]) == ""
+    undisturbed = small_run(tmp_path / "undisturbed", steps=300)
+    train(undisturbed)
+    assert_equal_runs(RunFolder(tmp_path / "address" / NAME), undisturbed)
+
+
+def test_an_unknown_address_is_refused() -> None:
+    with pytest.raises(ValueError, match="nowhere://runs: "):
+        Store("nowhere://runs")
