@@ -1,0 +1,1 @@
+"""Reports: statistics, figures, tables and one page from run folders; nothing here trains."""

@@ -1,0 +1,144 @@
+"""Figures for papers and slides, as bytes of PNG and SVG: curves with a band over seeds, and the statistics."""
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from feasible.report.aggregates import Comparison
+from feasible.report.charts import Chart
+from feasible.report.style import Look
+from feasible.tasks import TASKS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FORMATS = ("png", "svg")
+DPI = 150
+_STYLE = {
+    "axes.grid": True,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.formatter.limits": (-4, 5),
+    "font.size": 9,
+    "grid.alpha": 0.25,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "path.simplify_threshold": 0.5,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "feasible",  # the same runs give the same bytes
+}
+
+
+def all_figures(
+    charts: Sequence[Chart], found: Sequence[Comparison], looks: Mapping[str, Look], titles: Mapping[str, str]
+) -> Iterator[tuple[str, bytes]]:
+    """The files of all figures, by name."""
+    import matplotlib
+
+    with matplotlib.rc_context(_STYLE):  # pyright: ignore[reportArgumentType]
+        for chart in charts:
+            if chart.kind.on_page_only:
+                continue
+            yield from _files(chart.name, _draw_chart(chart, looks))
+        for one in found:
+            if len(one.methods) > 1:
+                yield from _files(f"{one.name}-statistics", _draw_comparison(one, looks, titles))
+
+
+def _files(name: str, figure: "Figure") -> Iterator[tuple[str, bytes]]:
+    for form in FORMATS:
+        contents = io.BytesIO()
+        metadata = {"Date": None} if form == "svg" else {"Software": None}
+        figure.savefig(contents, format=form, dpi=DPI, metadata=metadata)
+        figure.set_layout_engine("none")  # the first format has laid it out: half the time of a figure
+        yield f"{name}.{form}", contents.getvalue()
+
+
+def _figure(width: float, height: float) -> "Figure":
+    from matplotlib.figure import Figure  # no global state, no window
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _draw_chart(chart: Chart, looks: Mapping[str, Look]) -> "Figure":
+    figure = _figure(5.2, 3.6)
+    axes = figure.subplots()
+    for line in chart.lines:
+        look, band = looks[line.method], line.band
+        dashes = (0, (2, 1.5)) if line.secondary else (0, look.dash) if look.dash else "-"
+        axes.plot(band.steps, band.mean, color=look.light, linestyle=dashes, label=line.title)
+        if len(line.seeds) > 1:
+            axes.fill_between(
+                band.steps, band.mean - band.std, band.mean + band.std, color=look.light, alpha=0.15, linewidth=0
+            )
+    seeds = max(len(line.seeds) for line in chart.lines)
+    axes.set(xlabel="environment step", ylabel=chart.kind.axis, title=_heading(chart))
+    if seeds > 1:
+        axes.annotate(
+            "mean ± standard deviation over seeds",
+            (1, 0),
+            xycoords="axes fraction",
+            ha="right",
+            va="bottom",
+            fontsize=6.5,
+        )
+    axes.legend(fontsize=7.5)
+    return figure
+
+
+def _heading(chart: Chart) -> str:
+    where = f"{chart.task}: {chart.kind.title[0].lower()}{chart.kind.title[1:]}"
+    return f"{where} ({chart.stands_for})" if chart.stands_for else where
+
+
+def _draw_comparison(one: Comparison, looks: Mapping[str, Look], titles: Mapping[str, str]) -> "Figure":
+    """Inter-quartile means, performance profiles, and the probabilities of improvement."""
+    figure = _figure(11.5, max(2.6, 0.32 * len(one.methods) + 1.4))
+    means, profiles, matrix = figure.subplots(1, 3, width_ratios=(1, 1.1, 1.2))
+    _draw_means(means, one, looks, titles)
+    for method, profile in one.profiles.items():
+        look = looks[method]
+        style = (0, look.dash) if look.dash else "-"
+        profiles.plot(profile.thresholds, profile.share, color=look.light, linestyle=style)
+        profiles.fill_between(profile.thresholds, profile.low, profile.high, color=look.light, alpha=0.12, linewidth=0)
+    several = len(one.tasks) > 1
+    scale = "score on the paper's scale" if several else "return"
+    profiles.set(title="performance profile", xlabel=scale, ylabel="share of runs above", ylim=(-0.02, 1.02))
+    means.set_xlabel(scale)
+    _draw_matrix(matrix, one, titles)
+    said = "0 and 1 are the paper's DDPG+Projection and NFWPO" if several else _title(one)
+    figure.suptitle(f"{', '.join(one.tasks)}: {said}", fontsize=10)
+    return figure
+
+
+def _title(one: Comparison) -> str:
+    return ", ".join(TASKS[task].title for task in one.tasks if task in TASKS) or "scores"
+
+
+def _draw_means(axes: "Axes", one: Comparison, looks: Mapping[str, Look], titles: Mapping[str, str]) -> None:
+    places = range(len(one.methods))
+    for place, method in zip(places, one.methods, strict=True):
+        estimate = one.interquartile_means[method]
+        axes.plot([estimate.low, estimate.high], [place, place], color=looks[method].light, linewidth=5, alpha=0.35)
+        axes.plot([estimate.value], [place], "o", color=looks[method].light)
+    axes.set_yticks(list(places), [titles[method] for method in one.methods])
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    axes.set_title("inter-quartile mean, 95% interval")
+
+
+def _draw_matrix(axes: "Axes", one: Comparison, titles: Mapping[str, str]) -> None:
+    methods = one.methods
+    values = [[one.improvements[a, b].value if a != b else 0.5 for b in methods] for a in methods]
+    axes.imshow(values, cmap="RdBu", vmin=0, vmax=1, aspect="auto")
+    for row, a in enumerate(methods):
+        for column, b in enumerate(methods):
+            if a != b:
+                value = values[row][column]
+                ink = "white" if abs(value - 0.5) > 0.35 else "black"
+                axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color=ink)
+    axes.set_xticks(range(len(methods)), [titles[method] for method in methods], rotation=35, ha="right", fontsize=7)
+    axes.set_yticks(range(len(methods)), [titles[method] for method in methods], fontsize=7)
+    axes.grid(visible=False)
+    axes.set_title("probability that the row beats the column")

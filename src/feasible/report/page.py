@@ -1,0 +1,173 @@
+"""The page: one HTML file with its data, styles and scripts inside, which needs no network and no other file.
+
+`page.html` is the template; it draws everything from the JSON that is put into it.
+"""
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+
+import numpy as np
+from jaxtyping import Shaped
+
+from feasible.report.aggregates import Comparison
+from feasible.report.charts import Chart, Line
+from feasible.report.groups import Group
+from feasible.report.paper import PRINTED
+from feasible.report.runs import Note, Run, Setting
+from feasible.report.statistics import Estimate, interquartile_mean_interval
+from feasible.report.style import Look
+from feasible.tasks import TASKS
+
+POINTS = 240  # of a curve on the page: more than its pixels can show apart
+DIGITS = 6
+
+Json = Setting
+
+
+def page(
+    title: str,
+    groups: Sequence[Group],
+    charts: Sequence[Chart],
+    found: Sequence[Comparison],
+    notes: Sequence[Note],
+    looks: Mapping[str, Look],
+    beside: Sequence[str],
+) -> str:
+    """The page's text; `beside` are the files written with it, named from where it is."""
+    titles = {group.method: group.title for group in groups}
+    data: Json = {
+        "title": title,
+        "version": _version(),
+        "tasks": [_task(name) for name in dict.fromkeys(group.task for group in groups)],
+        "methods": [
+            {"key": method, "title": titles[method], "light": look.light, "dark": look.dark, "dash": list(look.dash)}
+            for method, look in looks.items()
+        ],
+        "charts": [_chart(chart) for chart in charts],
+        "scores": [_score(group) for group in groups],
+        "comparisons": [_comparison(one) for one in found if len(one.methods) > 1],
+        "runs": [_run(run, group) for group in groups for run in group.runs],
+        "notes": [{"about": note.about, "says": note.says, "out": note.left_out} for note in notes],
+        "files": list(beside),
+    }
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    template = files("feasible.report").joinpath("page.html").read_text(encoding="utf-8")
+    # Nothing in the data can end the script that holds it, or start a comment in it.
+    data_text = text.replace("<", "\\u003c")
+    return template.replace("__TITLE__", html.escape(title)).replace("__DATA__", data_text)
+
+
+def _task(name: str) -> Json:
+    known = TASKS.get(name)
+    return {"name": name, "title": known.title if known else "", "constraint": known.constraint if known else ""}
+
+
+def _chart(chart: Chart) -> Json:
+    return {
+        "task": chart.task,
+        "kind": chart.kind.name,
+        "title": chart.kind.title,
+        "axis": chart.kind.axis,
+        "paper": chart.stands_for,
+        "lines": [_line(line) for line in chart.lines],
+    }
+
+
+def _line(line: Line) -> Json:
+    band, few = line.band, _few(len(line.band.steps))
+    return {
+        "method": line.method,
+        "title": line.title,
+        "second": line.secondary,
+        "x": _numbers(band.steps[few]),
+        "y": _numbers(band.mean[few]),
+        "s": _numbers(band.std[few]),
+        "seeds": [
+            {"seed": seed, "x": _numbers(series.steps[own]), "y": _numbers(series.values[own])}
+            for seed, series in line.seeds
+            for own in [_few(len(series.steps))]
+        ],
+    }
+
+
+def _score(group: Group) -> Json:
+    scores = group.scores
+    shares = [run.infeasible_share for run in group.runs if run.infeasible_share is not None]
+    return {
+        "task": group.task,
+        "method": group.method,
+        "seeds": [run.seed for run in group.runs if run.score is not None],
+        "mean": _number(scores.mean()) if len(scores) else None,
+        "std": _number(scores.std()) if len(scores) else None,
+        "iqm": _estimate(interquartile_mean_interval([scores])) if len(scores) else None,
+        "paper": PRINTED.get((group.task, group.algo)),
+        "share": _number(np.mean(shares)) if shares else None,
+    }
+
+
+def _comparison(one: Comparison) -> Json:
+    return {
+        "tasks": list(one.tasks),
+        "methods": list(one.methods),
+        "iqm": [_estimate(one.interquartile_means[method]) for method in one.methods],
+        "beats": [[_estimate(one.improvements[a, b]) if a != b else None for b in one.methods] for a in one.methods],
+        "x": _numbers(one.profiles[one.methods[0]].thresholds),
+        "profiles": [
+            {"y": _numbers(profile.share), "low": _numbers(profile.low), "high": _numbers(profile.high)}
+            for profile in (one.profiles[method] for method in one.methods)
+        ],
+    }
+
+
+def _run(run: Run, group: Group) -> Json:
+    return {
+        "path": run.path,
+        "task": run.task,
+        "method": group.method,
+        "seed": run.seed,
+        "step": run.reached,
+        "steps": run.steps,
+        "score": _number(run.score),
+        "violation": _number(run.executed_violation),
+        "speed": _number(run.speed),
+        "settings": _finite(run.described),
+    }
+
+
+def _few(count: int) -> Shaped[np.ndarray, " k"]:
+    """Places spread evenly over a curve, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, POINTS)).astype(int))
+
+
+def _numbers(values: Shaped[np.ndarray, " k"]) -> list[Json]:
+    return [_number(value) for value in values.tolist()]
+
+
+def _number(value: float | np.floating | None) -> float | int | None:
+    if value is None or not np.isfinite(value):
+        return None
+    short = float(f"{value:.{DIGITS}g}")
+    return int(short) if short.is_integer() and abs(short) < 2**53 else short
+
+
+def _estimate(estimate: Estimate) -> list[Json]:
+    return [_number(estimate.value), _number(estimate.low), _number(estimate.high)]
+
+
+def _finite(value: Setting) -> Json:
+    """Settings as JSON that every browser reads: it has no word for infinity."""
+    if isinstance(value, Mapping):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return [_finite(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _version() -> str:
+    try:
+        return version("feasible")
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,225 @@
+"""Run folders as a report reads them: whatever can be used is used, and what is left out is said with its reason.
+
+A metrics file is parsed as one JSON array, about 100 MB a second; only if that fails line by line.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from feasible.methods import METHODS
+from feasible.tasks import TASKS
+
+METRICS = (
+    "eval/return",
+    "eval/executed_violation",
+    "violation/proposed_count",
+    "violation/intended_count",
+    "violation/executed_max",
+    "actor/grad_proposed",
+    "actor/grad_executed",
+    "policy/distance_to_optimal",
+    "time/steps_per_second",
+)
+SCORED = 10  # a run's score is the mean return of its last so many evaluations
+
+Setting = str | int | float | bool | None | Sequence["Setting"] | Mapping[str, "Setting"]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One metric of one run."""
+
+    steps: Int[np.ndarray, " k"]
+    values: Float[np.ndarray, " k"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: what its config.json says, and its metrics."""
+
+    path: str
+    task: str
+    algo: str
+    variant: str
+    seed: int
+    preset: str
+    steps: int
+    reached: int
+    described: Mapping[str, Setting]
+    series: Mapping[str, Series]
+
+    @property
+    def finished(self) -> bool:
+        return self.reached >= self.steps
+
+    @property
+    def score(self) -> float | None:
+        """Mean return of the last evaluations, as in the paper; None for a run that has not ended."""
+        returns = self.series.get("eval/return")
+        return float(returns.values[-SCORED:].mean()) if returns is not None and self.finished else None
+
+    @property
+    def infeasible_share(self) -> float | None:
+        """Share of the steps after the warm-up whose proposal was infeasible."""
+        counted, algorithm = self.series.get("violation/proposed_count"), self.described.get("algorithm")
+        warmup = algorithm.get("warmup", 0) if isinstance(algorithm, Mapping) else 0
+        learning = self.reached - warmup if isinstance(warmup, int) else self.reached
+        return float(counted.values[-1]) / learning if counted is not None and learning > 0 else None
+
+    @property
+    def executed_violation(self) -> float | None:
+        """The largest violation of an executed action, in training and in evaluations."""
+        found = [
+            self.series[name] for name in ("violation/executed_max", "eval/executed_violation") if name in self.series
+        ]
+        return max(float(series.values.max()) for series in found) if found else None
+
+    @property
+    def speed(self) -> float | None:
+        """Steps a second: the median over the run."""
+        rates = self.series.get("time/steps_per_second")
+        return float(np.median(rates.values)) if rates is not None else None
+
+    def versions(self) -> Mapping[str, str]:
+        return _texts(self.described.get("versions"))
+
+    def machine(self) -> Mapping[str, str]:
+        return _texts(self.described.get("machine"))
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that a reader must know: which runs it concerns, and what is the matter with them."""
+
+    about: str
+    says: str
+    left_out: bool = False
+
+
+@dataclass(frozen=True)
+class Runs:
+    """All runs of a report, in the order of tasks, methods and seeds, and what is to be said of them."""
+
+    all: tuple[Run, ...]
+    notes: tuple[Note, ...]
+
+
+def find_runs(root: Path) -> list[Path]:
+    """The run folders below a folder."""
+    if not root.is_dir():
+        raise FileNotFoundError(f"{root} is no folder: name the folder of the runs, the --out of `feasible compare`.")
+    found = sorted(path.parent for path in root.rglob("config.json"))
+    if not found:
+        raise ValueError(f"{root} holds no runs: there is no config.json below it.")
+    return found
+
+
+def read_runs(folders: Iterable[Path], root: Path) -> Runs:
+    """Everything readable in the folders; paths are named from `root`."""
+    runs: dict[tuple[str, str, str, int], Run] = {}
+    notes: list[Note] = []
+    for folder in folders:
+        name = folder.relative_to(root).as_posix() if folder.is_relative_to(root) else str(folder)
+        read, said = _read_run(folder, name)
+        notes += said
+        if read is None:
+            continue
+        key = read.task, read.algo, read.variant, read.seed
+        if key in runs:
+            longer, shorter = sorted((runs[key], read), key=lambda run: run.reached, reverse=True)
+            notes.append(Note(shorter.path, f"is the same run as {longer.path}, which is used", left_out=True))
+            read = longer
+        runs[key] = read
+    if not runs:
+        first = f"{notes[0].about} {notes[0].says}" if notes else "there are no folders"
+        raise ValueError(f"{root} holds no run that can be read: {first}.")
+    ordered = sorted(runs.values(), key=_order)
+    return Runs(tuple(ordered), tuple(notes))
+
+
+def _read_run(folder: Path, name: str) -> tuple[Run | None, list[Note]]:
+    def left_out(says: str) -> tuple[None, list[Note]]:
+        return None, [Note(name, says, left_out=True)]
+
+    try:
+        described = json.loads((folder / "config.json").read_bytes())
+        texts = {field: str(described[field]) for field in ("task", "algo", "variant", "settings")}
+        numbers = {field: int(described[field]) for field in ("seed", "steps")}
+    except OSError as cause:
+        return left_out(f"cannot be read ({cause.strerror})")
+    except (ValueError, KeyError, TypeError) as cause:
+        return left_out(f"has a config.json that is damaged or of another version ({cause})")
+    path = folder / "metrics.jsonl"
+    if not path.exists():
+        return left_out("has no metrics yet")
+    try:
+        lines, damage = parse_metrics(path.read_bytes())
+    except OSError as cause:
+        return left_out(f"has metrics that cannot be read ({cause.strerror})")
+    series = _columns(lines)
+    notes = [Note(name, damage)] if damage else []
+    if "eval/return" not in series:
+        return None, [*notes, Note(name, "has no evaluation yet", left_out=True)]
+    run = Run(
+        path=name,
+        task=texts["task"],
+        algo=texts["algo"],
+        variant=texts["variant"],
+        preset=texts["settings"],
+        **numbers,
+        reached=max(int(one.steps[-1]) for one in series.values()),
+        described=described,
+        series=series,
+    )
+    return run, notes
+
+
+def parse_metrics(contents: bytes) -> tuple[list[dict[str, object]], str]:
+    """The lines of a metrics file, and what is wrong with it; nothing after a damaged line is used."""
+    *complete, torn = contents.split(b"\n")
+    said = "was cut in the middle of its last line, which is not used" if torn.strip() else ""
+    try:
+        lines = json.loads(b"[" + b",".join(complete) + b"]")
+        if all(isinstance(line, dict) and isinstance(line.get("step"), int) for line in lines):
+            return lines, said
+    except ValueError:
+        pass
+    lines = []
+    for number, text in enumerate(complete, 1):
+        try:
+            line = json.loads(text)
+        except ValueError:
+            line = None
+        if not isinstance(line, dict) or not isinstance(line.get("step"), int):
+            return lines, f"has a metrics file that is damaged in line {number}; only the lines before it are used"
+        lines.append(line)
+    return lines, said
+
+
+def _columns(lines: Sequence[Mapping[str, object]]) -> dict[str, Series]:
+    series = {}
+    for name in METRICS:
+        having = [(line["step"], line[name]) for line in lines if name in line]
+        rows = [(step, value) for step, value in having if isinstance(value, int | float)]
+        if rows:
+            steps, values = zip(*rows, strict=True)
+            series[name] = Series(np.array(steps, np.int64), np.array(values, np.float64))
+    return series
+
+
+def _order(run: Run) -> tuple[int, str, int, str, str, int]:
+    """Tasks and methods in the order of their listings, unknown ones after them."""
+    task, algo = (
+        list(known).index(name) if name in known else len(known)
+        for name, known in ((run.task, TASKS), (run.algo, METHODS))
+    )
+    return task, run.task, algo, run.algo, run.variant, run.seed
+
+
+def _texts(value: Setting) -> Mapping[str, str]:
+    return {name: str(text) for name, text in value.items()} if isinstance(value, Mapping) else {}
