@@ -17,8 +17,9 @@ from feasible.errors import sentence
 
 if TYPE_CHECKING:
     from feasible.algorithms.description import Plain
+    from feasible.report.writing import Report
     from feasible.run.folder import RunConfig, RunFolder
-    from feasible.run.sweep import Crew
+    from feasible.run.sweep import Crew, Failure
 
 STUDIES = ("feasible.studies.as_authors",)  # their algorithms can be trained and loaded by name
 
@@ -182,8 +183,59 @@ def compare(
         evaluation_episodes=episodes,
         checkpoint_interval=checkpoint_every,
     )
-    _sweep(configs, out, jobs, ray)
+    failures = _sweep(configs, out, jobs, ray)
     print(f"Look at them with: feasible report {out}")
+    _end(failures, len(configs))
+
+
+def report(runs: Annotated[str, tyro.conf.Positional], out: Path = Path("report")) -> None:
+    """Write a page, figures and tables from run folders; nothing is trained.
+
+    Args:
+        runs: Folder of the runs, or an address that fsspec knows.
+        out: Folder for index.html, figures/ and tables/.
+    """
+    from feasible.report.writing import write_report
+    from feasible.run.store import fetched
+
+    with fetched(runs) as folder:
+        _tell(write_report(folder, out))
+
+
+def reproduce(
+    item: Annotated[str, tyro.conf.Positional],
+    settings: Literal["paper", "fair"] = "paper",
+    steps_scale: float = 1.0,
+    seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
+    as_authors: bool = False,
+    jobs: int | None = None,
+    ray: str | None = None,
+    out: Path = Path("reproduction"),
+) -> None:
+    """Train exactly the runs that a table or figure of the paper needs, and report on them.
+
+    Like `compare`, it goes on after an interrupt, and does not repeat the runs of other items.
+
+    Args:
+        item: table1, table2, fig1 to fig6, or all.
+        settings: The paper's settings, or those that treat every method alike.
+        steps_scale: Share of the paper's steps, for shorter runs.
+        seeds: Seeds of the runs.
+        as_authors: Also train the methods as the authors' published code runs them.
+        jobs: Runs at a time; as many as there are cores if not given.
+        ray: Address of a Ray cluster to run on, or `auto`; all its machines must see the folder.
+        out: Folder for the runs and, by item, the reports.
+    """
+    _on_cores()
+    from feasible.report.writing import write_report
+    from feasible.reproduction import TITLES, paper_runs, run_folder
+
+    configs = paper_runs(item, seeds, settings, steps_scale, as_authors)
+    runs = run_folder(out, steps_scale)
+    failures = _sweep(configs, str(runs), jobs, ray)
+    title = TITLES[item] + ("" if steps_scale == 1 else f", {steps_scale:g} of its steps")
+    _tell(write_report(runs, out / item, [runs / config.name for config in configs], title))
+    _end(failures, len(configs))
 
 
 COMMANDS = {
@@ -191,6 +243,8 @@ COMMANDS = {
     "evaluate": evaluate,
     "resume": resume,
     "compare": compare,
+    "report": report,
+    "reproduce": reproduce,
     "tasks": tasks,
     "algos": algos,
     "demo": demo,
@@ -259,21 +313,31 @@ def _changes(pairs: Sequence[str]) -> "dict[str, Plain]":
     return changes
 
 
-def _sweep(configs: "Sequence[RunConfig]", out: str, jobs: int | None, ray: str | None) -> None:
-    """Bring runs to their end on this machine or on a Ray cluster; failures end the program when all are through."""
+def _sweep(configs: "Sequence[RunConfig]", out: str, jobs: int | None, ray: str | None) -> "list[Failure]":
+    """Bring runs to their end on this machine or on a Ray cluster."""
     from rich.console import Console
 
-    from feasible.run.sweep import failed, run_all
+    from feasible.run.sweep import run_all
 
-    console = Console()
     folders, crew = _crew(configs, out, jobs, ray)
     try:
-        failures = run_all(folders, console, crew)
+        return run_all(folders, Console(), crew)
     except KeyboardInterrupt:
-        print("feasible: interrupted; every run has a checkpoint: start the same command to go on.", file=sys.stderr)
+        print("feasible: interrupted; start the same command to go on from the last checkpoints.", file=sys.stderr)
         sys.exit(130)
+
+
+def _end(failures: "Sequence[Failure]", total: int) -> None:
+    """The exit code says whether a run failed; what went wrong is said last, where it is seen."""
     if failures:
-        raise RuntimeError(failed(failures, len(folders)))
+        reasons = "".join(f"\n  {failure.folder.path}: {failure.reason}" for failure in failures)
+        raise RuntimeError(f"{len(failures)} of {total} runs failed; start again to go on with them:{reasons}")
+
+
+def _tell(report: "Report") -> None:
+    for note in report.notes:
+        print(f"{'Left out: ' if note.left_out else ''}{note.about} {note.says}.")
+    print(f"Report of {report.runs} runs: {report.page}")
 
 
 def _crew(

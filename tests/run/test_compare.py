@@ -29,7 +29,7 @@ def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(tmp_pa
     first.send_signal(signal.SIGINT)
     code, _, complaint = finish(first)
     assert code == 130
-    assert "start the same command to go on" in complaint
+    assert "start the same command to go on from the last checkpoints" in complaint
     states = [checkpoint.read(run.checkpoint) for run in runs]
     assert all(state is not None for state in states)
     assert not all(state is not None and state.finished for state in states)

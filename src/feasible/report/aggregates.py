@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from jaxtyping import Float
@@ -57,10 +58,15 @@ def _compare(tasks: tuple[str, ...], scores: Mapping[str, Scores]) -> Comparison
     high = max(float(one.max()) for own in scores.values() for one in own)
     margin = 0.02 * (high - low) or 1.0
     thresholds = np.linspace(low - margin, high + margin, THRESHOLDS)
+    improvements = {}
+    for first, second in combinations(methods, 2):
+        better = probability_of_improvement(scores[first], scores[second])
+        improvements[first, second] = better
+        improvements[second, first] = Estimate(1 - better.value, 1 - better.high, 1 - better.low)
     return Comparison(
         tasks,
         methods,
         {method: interquartile_mean_interval(scores[method]) for method in methods},
-        {(a, b): probability_of_improvement(scores[a], scores[b]) for a in methods for b in methods if a != b},
+        improvements,
         {method: performance_profile(scores[method], thresholds) for method in methods},
     )

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from jaxtyping import Int
+
 from feasible.report.groups import Band, Group, by_task
 from feasible.report.paper import FIGURES
 from feasible.report.runs import Series
@@ -42,7 +45,7 @@ KINDS = (
     ),
     Kind(
         "distance",
-        "Distance to the optimal policy",
+        "Distance to the optimum",
         "L2 distance of the table's actions, summed over allocations",
         (("policy/distance_to_optimal", ""),),
     ),
@@ -74,6 +77,11 @@ class Chart:
     @property
     def name(self) -> str:
         return f"{self.task}-{self.kind.name}"
+
+
+def spread(count: int, most: int) -> Int[np.ndarray, " k"]:
+    """Places spread evenly over a curve of so many points, the first and the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).astype(int))
 
 
 def all_charts(groups: Sequence[Group]) -> list[Chart]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from feasible.report.aggregates import Comparison
-from feasible.report.charts import Chart
+from feasible.report.charts import Chart, spread
 from feasible.report.style import Look
 from feasible.tasks import TASKS
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("png", "svg")
 DPI = 150
+POINTS = 400  # of a curve: as many as its width has pixels to tell apart
 _STYLE = {
     "axes.grid": True,
     "axes.spines.right": False,
@@ -65,13 +66,12 @@ def _draw_chart(chart: Chart, looks: Mapping[str, Look]) -> "Figure":
     figure = _figure(5.2, 3.6)
     axes = figure.subplots()
     for line in chart.lines:
-        look, band = looks[line.method], line.band
+        look, few = looks[line.method], spread(len(line.band.steps), POINTS)
+        steps, mean, std = (values[few] for values in (line.band.steps, line.band.mean, line.band.std))
         dashes = (0, (2, 1.5)) if line.secondary else (0, look.dash) if look.dash else "-"
-        axes.plot(band.steps, band.mean, color=look.light, linestyle=dashes, label=line.title)
+        axes.plot(steps, mean, color=look.light, linestyle=dashes, label=line.title)
         if len(line.seeds) > 1:
-            axes.fill_between(
-                band.steps, band.mean - band.std, band.mean + band.std, color=look.light, alpha=0.15, linewidth=0
-            )
+            axes.fill_between(steps, mean - std, mean + std, color=look.light, alpha=0.15, linewidth=0)
     seeds = max(len(line.seeds) for line in chart.lines)
     axes.set(xlabel="environment step", ylabel=chart.kind.axis, title=_heading(chart))
     if seeds > 1:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from feasible.report.aggregates import Comparison
-from feasible.report.charts import Chart, Line
+from feasible.report.charts import Chart, Line, spread
 from feasible.report.groups import Group
 from feasible.report.paper import PRINTED
 from feasible.report.runs import Note, Run, Setting
@@ -77,7 +77,7 @@ def _chart(chart: Chart) -> Json:
 
 
 def _line(line: Line) -> Json:
-    band, few = line.band, _few(len(line.band.steps))
+    band, few = line.band, spread(len(line.band.steps), POINTS)
     return {
         "method": line.method,
         "title": line.title,
@@ -88,7 +88,7 @@ def _line(line: Line) -> Json:
         "seeds": [
             {"seed": seed, "x": _numbers(series.steps[own]), "y": _numbers(series.values[own])}
             for seed, series in line.seeds
-            for own in [_few(len(series.steps))]
+            for own in [spread(len(series.steps), POINTS)]
         ],
     }
 
@@ -135,11 +135,6 @@ def _run(run: Run, group: Group) -> Json:
         "speed": _number(run.speed),
         "settings": _finite(run.described),
     }
-
-
-def _few(count: int) -> Shaped[np.ndarray, " k"]:
-    """Places spread evenly over a curve, the first and the last among them."""
-    return np.unique(np.linspace(0, count - 1, min(count, POINTS)).astype(int))
 
 
 def _numbers(values: Shaped[np.ndarray, " k"]) -> list[Json]:

@@ -5,7 +5,10 @@ moment: what the checkpoint's state file names goes first, the state file last, 
 then. Whoever takes a run over writes its name into `owner`; one that finds another's name there stops.
 """
 
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
@@ -97,6 +100,19 @@ class Store:
 
     def _path(self, name: str, part: str = "") -> str:
         return "/".join(piece for piece in (self._root.rstrip("/"), name, part) if piece)
+
+
+@contextmanager
+def fetched(place: str) -> Iterator[Path]:
+    """A folder with what reports read of the runs at a place: the place itself, or copies of those at an address."""
+    if not is_address(place):
+        yield Path(place)
+        return
+    store = Store(place)
+    with tempfile.TemporaryDirectory() as copies:
+        for name in store.runs():
+            store.pull(name, Path(copies) / name, CONFIG, METRICS)
+        yield Path(copies)
 
 
 class Mirror(Watcher):

@@ -120,12 +120,6 @@ def run_all(folders: Sequence[RunFolder], console: Console, crew: Crew | None = 
     return [Failure(folder, failures[folder]) for folder in folders if folder in failures]
 
 
-def failed(failures: Sequence[Failure], total: int) -> str:
-    """What a person is told of the runs that failed."""
-    reasons = "".join(f"\n  {failure.folder.path}: {failure.reason}" for failure in failures)
-    return f"{len(failures)} of {total} runs failed; start again to go on with them:{reasons}"
-
-
 def finished(folder: RunFolder) -> bool:
     """Whether a run has its last checkpoint."""
     try:

@@ -21,4 +21,5 @@ from feasible.studies.as_authors.departures import DEPARTURES as DEPARTURES
 from feasible.studies.as_authors.departures import Departure as Departure
 from feasible.studies.as_authors.departures import as_authors as as_authors
 from feasible.studies.as_authors.departures import departures as departures
+from feasible.studies.as_authors.departures import is_known as is_known
 from feasible.studies.as_authors.departures import run_config as run_config

@@ -149,6 +149,11 @@ DEPARTURES: Mapping[str, Departure] = {
 }
 
 
+def is_known(task: str, algo: str) -> bool:
+    """Whether something is known of what the authors' code of a method does on a task."""
+    return bool(_found(task, algo))
+
+
 def as_authors(task: str, algo: str) -> Algorithm:
     """A method on a task with everything that the authors' code does to it."""
     algorithm = _paper(task, algo)
