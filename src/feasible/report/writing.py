@@ -7,7 +7,7 @@ from pathlib import Path
 from feasible.report.aggregates import comparisons
 from feasible.report.charts import all_charts
 from feasible.report.figures import all_figures
-from feasible.report.groups import group_runs, unevenness
+from feasible.report.groups import Group, group_runs, unevenness
 from feasible.report.page import page
 from feasible.report.runs import Note, find_runs, read_runs
 from feasible.report.style import looks
@@ -20,8 +20,12 @@ class Report:
     """Where a report is, what it is of, and what was left out of it or must be known."""
 
     page: Path
-    runs: int
+    groups: tuple[Group, ...]
     notes: tuple[Note, ...]
+
+    @property
+    def runs(self) -> int:
+        return sum(len(group.runs) for group in self.groups)
 
 
 def write_report(root: Path, out: Path, folders: Sequence[Path] | None = None, title: str = "") -> Report:
@@ -44,4 +48,4 @@ def write_report(root: Path, out: Path, folders: Sequence[Path] | None = None, t
             files.append(f"tables/{table.name}.{form}")
     html = page(title or "Comparison", groups, charts, found, notes, appearance, files)
     write_atomically(out / "index.html", html.encode())
-    return Report(out / "index.html", len(runs.all), notes)
+    return Report(out / "index.html", tuple(groups), notes)
