@@ -1,0 +1,219 @@
+"""The page in a real browser: no errors, no network, filters, hovering, seeds and bands, settings, phone and keyboard.
+
+The browser is the machine's own; where there is none, these tests cannot run (`.ci/run` installs one).
+"""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from benchmarks.report import made_up, write_run
+from feasible.report.writing import Report, write_report
+from tests.report.conftest import KINDS, SEEDS
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PATH = next((path for path in map(shutil.which, BROWSERS) if path), None)
+pytestmark = pytest.mark.skipif(PATH is None, reason="there is no Chromium on this machine")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=PATH, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(browser: "Browser", report: Report) -> Iterator["Page"]:
+    """The page at desktop width; at the end nothing has been complained of and nothing fetched."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    complaints, fetched = watch(page)
+    page.goto(report.page.as_uri())
+    yield page
+    page.close()
+    assert complaints == []
+    assert fetched == [report.page.as_uri()]
+
+
+def watch(page: "Page") -> tuple[list[str], list[str]]:
+    complaints: list[str] = []
+    fetched: list[str] = []
+    page.on(
+        "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
+    )
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: None if request.url.startswith("data:") else fetched.append(request.url))
+    return complaints, fetched
+
+
+def chip(page: "Page", item: str):
+    return page.locator(f'#filters [data-item="{item}"]')
+
+
+def test_it_shows_every_figure_score_and_run(page: "Page") -> None:
+    assert page.locator("h1").inner_text() == "Two tasks & <three> methods"
+    assert page.locator("figure.card").count() == 8
+    for name in ("bss-3-return", "bss-3-distance", "reacher-return", "reacher-violations", "reacher-gradients"):
+        figure = page.locator(f'figure[data-chart="{name}"]')
+        assert figure.locator("path.curve").count() == 2
+        assert figure.locator("path.band").count() == 2
+        box = figure.locator("path.curve").first.bounding_box()
+        assert box is not None
+        assert box["width"] > 100
+        assert box["height"] > 0
+    assert "Figure 4a" in page.locator('figure[data-chart="reacher-return"]').inner_text()
+    assert page.locator("tr[data-score]").count() == len(KINDS)
+    assert page.locator("tr[data-run]").count() == len(KINDS) * len(SEEDS)
+    assert page.locator("[data-comparison]").count() == 2
+    assert "8 of 8" in page.locator("#tiles").inner_text()
+
+
+def test_scores_stand_beside_the_papers(page: "Page") -> None:
+    row = page.locator('tr[data-score="reacher/nfwpo"]').inner_text()
+    assert "−4.76" in row
+    assert "±" in row
+
+
+def test_tasks_and_methods_are_filtered_everywhere(page: "Page") -> None:
+    chip(page, "bss-3").click()
+    assert chip(page, "bss-3").get_attribute("aria-pressed") == "false"
+    assert page.locator('figure[data-chart^="bss-3"]').count() == 0
+    assert page.locator('tr[data-run^="bss-3"]').count() == 0
+    assert page.locator('tr[data-score^="bss-3"]').count() == 0
+    assert page.locator('[data-comparison="bss-3"]').count() == 0
+    assert page.locator('figure[data-chart^="reacher"]').count() == 4
+    chip(page, "ddpg-optlayer").click()
+    assert page.locator('figure[data-chart="reacher-return"] path.curve').count() == 1
+    assert page.locator('figure[data-chart="reacher-gradients"]').count() == 0
+    assert page.locator("tr[data-run]").count() == len(SEEDS)
+    chip(page, "nfwpo").click()
+    assert "Nothing is chosen" in page.locator("#curves").inner_text()
+    page.locator('[aria-label="Methods"] .all').click()
+    page.locator('[aria-label="Tasks"] .all').click()
+    assert page.locator("tr[data-run]").count() == len(KINDS) * len(SEEDS)
+
+
+def test_bands_and_seeds_are_toggled(page: "Page") -> None:
+    figure = page.locator('figure[data-chart="reacher-return"]')
+    assert figure.locator("path.seed").count() == 0
+    chip(page, "seeds").click()
+    assert figure.locator("path.seed").count() == 2 * len(SEEDS)
+    chip(page, "bands").click()
+    assert figure.locator("path.band").count() == 0
+    chip(page, "bands").click()
+    assert figure.locator("path.band").count() == 2
+
+
+def test_a_curve_tells_its_values(page: "Page") -> None:
+    plot = page.locator('figure[data-chart="reacher-return"] svg.plot')
+    tip = page.locator('figure[data-chart="reacher-return"] .tip')
+    assert tip.is_hidden()
+    plot.hover()
+    text = tip.inner_text()
+    assert "step " in text
+    assert "NFWPO" in text
+    assert "±" in text
+    page.locator("h1").hover()
+    assert tip.is_hidden()
+    plot.focus()
+    page.keyboard.press("Home")
+    assert "step 2,000" in tip.inner_text()
+    page.keyboard.press("ArrowRight")
+    assert "step 4,000" in tip.inner_text()
+    page.keyboard.press("Escape")
+    assert tip.is_hidden()
+
+
+def test_the_settings_of_a_run_are_found(page: "Page") -> None:
+    page.locator("#find").fill("reacher/nfwpo/seed-1")
+    row = page.locator("tr[data-run]")
+    assert row.count() == 1
+    row.locator("button.open").click()
+    text = page.locator("tr.settings").inner_text()
+    assert "algorithm.batch_size" in text
+    assert "evaluation_interval" in text
+    assert "0.10.2" in text
+    row.locator("button.open").click()
+    assert page.locator("tr.settings").count() == 0
+
+
+def test_it_fits_a_phone(page: "Page") -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_function(
+        "[...document.querySelectorAll('svg.plot')].every(svg => svg.getBoundingClientRect().right <= innerWidth)"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    small = page.evaluate(
+        "[...document.querySelectorAll('.chip')].filter(chip => chip.getBoundingClientRect().height < 30).length"
+    )
+    assert small == 0
+
+
+def test_its_text_has_contrast_in_both_themes(page: "Page") -> None:
+    """At least 4.5 to 1, as WCAG asks for ordinary text; 3 to 1 for lines."""
+    for theme in ("light", "dark"):
+        page.locator("#theme").click()
+        assert page.evaluate("document.documentElement.dataset.theme") == theme
+        assert page.evaluate(CONTRAST, ["--ink", "--soft"]) >= 4.5
+        colours = page.evaluate("data.methods.map((_, i) => `--m${i}`)")
+        assert page.evaluate(CONTRAST, colours) >= 3
+
+
+CONTRAST = """names => {
+  const style = getComputedStyle(document.documentElement);
+  const light = name => {
+    const hex = style.getPropertyValue(name).trim().slice(1);
+    const [r, g, b] = [0, 2, 4].map(i => parseInt(hex.slice(i, i + 2), 16) / 255)
+      .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ratio = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  return Math.min(...names.map(name => Math.min(...["--card", "--ground"].map(g => ratio(light(name), light(g))))));
+}"""
+
+
+def test_names_in_it_are_text_and_never_markup(browser: "Browser", tmp_path: Path) -> None:
+    for seed in (0, 1):
+        write_run(
+            tmp_path / "runs",
+            made_up(
+                "reacher", "nfwpo", seed, 12, 2, "<img src=x onerror=alert(1)><!--</script>".replace("/", "\u2215")
+            ),
+        )
+    write_run(tmp_path / "runs", made_up("reacher", "nfwpo", 0, 12, 2))
+    report = write_report(tmp_path / "runs", tmp_path / "report", title="</script><b>bold")
+    page = browser.new_page()
+    complaints, fetched = watch(page)
+    page.goto(report.page.as_uri())
+    assert page.locator("h1").inner_text() == "</script><b>bold"
+    assert page.locator("img").count() == 0
+    assert "<img src=x" in page.locator("#filters").inner_text()
+    page.close()
+    assert complaints == []
+    assert fetched == [report.page.as_uri()]
+
+
+def test_what_was_left_out_is_said_first(browser: "Browser", tmp_path: Path) -> None:
+    write_run(tmp_path / "runs", made_up("reacher", "nfwpo", 0, 12, 2), reached=4_000)
+    write_run(tmp_path / "runs", made_up("reacher", "ddpg-shaping", 0, 12, 2))
+    (write_run(tmp_path / "runs", made_up("reacher", "ddpg-shaping", 1, 12, 2)) / "metrics.jsonl").write_text("")
+    report = write_report(tmp_path / "runs", tmp_path / "report")
+    page = browser.new_page()
+    complaints, _ = watch(page)
+    page.goto(report.page.as_uri())
+    notes = page.locator("#notes").inner_text()
+    assert "2 left out" in notes
+    assert "reacher/ddpg-shaping/seed-1 has no evaluation yet." in notes
+    assert "reacher/nfwpo/seed-0 has not ended (step 4,000 of 24,000)" in notes
+    assert "no run has ended" in page.locator('tr[data-score="reacher/nfwpo"]').inner_text()
+    page.close()
+    assert complaints == []
