@@ -37,8 +37,8 @@ def test_a_run_is_what_its_files_say(tmp_path: Path) -> None:
     assert (run.task, run.algo, run.seed, run.steps, run.reached) == ("reacher", "nfwpo", 3, 24_000, 24_000)
     assert run.series["eval/return"].values.tolist() == returns
     assert run.score == pytest.approx(np.mean(returns[-10:]))  # pyright: ignore[reportArgumentType, reportCallIssue]
-    # 1,000 steps of warm-up on Reacher, in which nothing is counted.
-    assert run.infeasible_share == lines[-1]["violation/proposed_count"] / 23_000  # pyright: ignore[reportOperatorIssue]
+    # Nothing is counted in 1,000 steps of warm-up on Reacher; the action after the last step is.
+    assert run.infeasible_share == lines[-1]["violation/proposed_count"] / 23_001  # pyright: ignore[reportOperatorIssue]
     assert run.executed_violation == 3e-8
     assert run.described["algorithm"]["batch_size"] == 16  # pyright: ignore
 

@@ -67,11 +67,11 @@ class Run:
 
     @property
     def infeasible_share(self) -> float | None:
-        """Share of the steps after the warm-up whose proposal was infeasible."""
+        """Share of the proposals after the warm-up that were infeasible, the one after the last step included."""
         counted, algorithm = self.series.get("violation/proposed_count"), self.described.get("algorithm")
         warmup = algorithm.get("warmup", 0) if isinstance(algorithm, Mapping) else 0
-        learning = self.reached - warmup if isinstance(warmup, int) else self.reached
-        return float(counted.values[-1]) / learning if counted is not None and learning > 0 else None
+        proposals = self.reached + 1 - (warmup if isinstance(warmup, int) else 0)
+        return float(counted.values[-1]) / proposals if counted is not None and proposals > 1 else None
 
     @property
     def executed_violation(self) -> float | None:

@@ -117,11 +117,13 @@ def _table(rows: Sequence[Row]) -> Table:
     table = Table(title="Training", title_justify="left")
     for name in ("run", "state", "step", "return", "violation", "steps/s"):
         table.add_column(name, justify="left" if name in ("run", "state") else "right")
+    kinds = {(config.task, config.algo, config.variant) for config, *_ in rows}
+    alike = len({(task, algo) for task, algo, _ in kinds}) == len(kinds)
     for config, follower, state, _ in rows:
         if len(rows) > ROWS and state in ("waiting", "done"):
             continue
         method = METHODS[config.algo].title if config.algo in METHODS else config.algo
-        variant = f" ({config.variant})" if config.variant else ""
+        variant = f" ({config.variant})" if config.variant and not alike else ""
         table.add_row(
             f"{config.task}  {method}{variant}  seed {config.seed}",
             state,

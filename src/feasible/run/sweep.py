@@ -117,6 +117,8 @@ def run_all(folders: Sequence[RunFolder], console: Console, crew: Crew | None = 
                 training.wait()
             raise
         live.update(overview.drawn({folder: state(folder) for folder in folders}, failures))
+    if not console.is_terminal:
+        console.print()  # a live display ends its last line only on a terminal
     return [Failure(folder, failures[folder]) for folder in folders if folder in failures]
 
 
