@@ -1,4 +1,4 @@
-"""The driver: one agent, one environment, one compiled dispatch per step.
+"""The driver: one agent, one environment, one compiled dispatch per step (several copies: `batch_driver`).
 
     the environment makes a step -> the program stores it, updates, chooses and certifies the next action -> ...
 
@@ -31,6 +31,8 @@ class Tally:
     intended_violations: int = 0
     executed_violation: float = 0.0
     episode_return: float = 0.0
+    episode_returns: list[float] = field(default_factory=list)
+    """The same by copy, where an agent has several copies of its environment."""
     finished_returns: list[float] = field(default_factory=list)
     means: dict[tuple[str, ...], Float[np.ndarray, " m+1"]] = field(default_factory=dict)
     """By the metrics of each program: their sums, and how often they were added."""
@@ -120,6 +122,10 @@ class Driver(Generic[State]):
         warm = step < self.algorithm.warmup
         self._leaves, report = self.programs.begin(jax.tree.leaves(carry), obs, warm)
         self._take(report, obs)
+
+    def reset(self) -> None:
+        """Bring the environment to the beginning that a saved state is put into."""
+        self.plant.env.reset(seed=self.seed)
 
     def advance(self, until: int, made: Callable[[int], None] = lambda step: None) -> None:
         """Make steps until `until` have been made in all; `made` hears of each."""
