@@ -44,7 +44,8 @@ class Agent:
         policy: PyTree[Array] | None = None,
     ):
         self.env, self.algorithm, self.seed = env, algorithm, seed
-        self._plant = _taken_apart(env, algorithm)
+        # A loaded policy acts on one observation at a time, whatever it has learned from.
+        self._plant = _taken_apart(env, algorithm.environments if policy is None else 1)
         self._act = compiled_policy(algorithm, self._plant.spec)
         self._loaded = policy
         self._driver = _driver(algorithm, self._plant, seed) if policy is None else None
@@ -255,12 +256,12 @@ def load(path: str | Path, env: gym.Env) -> Agent:
     return Agent(env, algorithm, 0, policy)
 
 
-def _taken_apart(env: gym.Env | ConstrainedVectorEnv, algorithm: Algorithm) -> Plant | VectorPlant:
-    if algorithm.environments == 1:
+def _taken_apart(env: gym.Env | ConstrainedVectorEnv, copies: int) -> Plant | VectorPlant:
+    if copies == 1:
         return plant(env)  # pyright: ignore[reportArgumentType]
     if not isinstance(env, ConstrainedVectorEnv):
         raise ValueError(
-            f"env: {algorithm.environments} copies need a vector of environments; make one with feasible.make_vec, "
+            f"env: {copies} copies need a vector of environments; make one with feasible.make_vec, "
             "or constrain one of Gymnasium's."
         )
     return VectorPlant(env)
