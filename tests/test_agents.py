@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -20,6 +21,11 @@ from hypothesis.extra.numpy import arrays
 import feasible as fs
 from feasible.agents import Agent
 from feasible.algorithms.ddpg import DDPG
+from feasible.algorithms.focops import FOCOPS
+from feasible.algorithms.ppo import PPO
+from feasible.algorithms.sac import SAC
+from feasible.algorithms.trpo import TRPO
+from feasible.constraints import ConstrainedVectorEnv
 from feasible.run.archive import ArchiveError, read_archive, write_archive
 from feasible.run.evaluate import evaluation_seeds
 from tests.run.runs import as_a_user
@@ -294,15 +300,49 @@ def test_environments_that_do_not_fit_are_named() -> None:
         fs.NFWPO(fs.constrain(pictures, lambda obs: fs.sets.Ball(jnp.zeros(2), 1.0)))  # pyright: ignore[reportArgumentType]
 
 
-def test_help_mentions_every_setting() -> None:
-    text = pydoc.render_doc(fs.NFWPO)
-    missing = (
-        {field.name for field in fields(DDPG)}
-        - {"rule", "shaping"}
-        - {name for name in (field.name for field in fields(DDPG)) if f"`{name}`" in text}
-    )
-    assert missing == set()
+@pytest.mark.parametrize(
+    ("agent", "algorithm", "inherited"),
+    [
+        (fs.NFWPO, DDPG, {"rule", "shaping"}),
+        (fs.SAC, SAC, set()),
+        (fs.PPO, PPO, {"copies", "warmup"}),
+        (fs.TRPO, TRPO, {f.name for f in fields(PPO)}),
+        (fs.FOCOPS, FOCOPS, {f.name for f in fields(PPO)}),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+def test_help_mentions_every_setting(agent: type[Agent], algorithm: type, inherited: set[str]) -> None:
+    text = pydoc.render_doc(agent)
+    assert {f.name for f in fields(algorithm) if f"`{f.name}`" not in text} - inherited == set()
+
+
+def test_the_frank_wolfe_step_is_a_setting() -> None:
     assert "frank_wolfe_step" in inspect.signature(fs.NFWPO).parameters
+
+
+def test_a_vector_of_environments_is_learned_from_at_once(tmp_path: Path) -> None:
+    copies = SyncVectorEnv([Drift] * 2, autoreset_mode=AutoresetMode.SAME_STEP)
+    env = fs.constrain(copies, force)
+    assert isinstance(env, ConstrainedVectorEnv)
+    agent = fs.PPO(env, seed=0, horizon=20, minibatch=4, epochs=1, hidden_layers=(4,)).learn(40)
+    assert agent.step == 40
+    with pytest.raises(ValueError, match="steps must be a multiple of the 2 copies of the environment, not 3"):
+        agent.learn(3)
+    with pytest.raises(ValueError, match="the agent's environment is a vector; pass a single one"):
+        agent.evaluate(1)
+    agent.save(tmp_path / "policy.feasible")
+    single = fs.constrain(Drift(), force)
+    action = agent.predict([0.3, 0.2, 0.1])
+    assert np.linalg.norm(action) <= 0.1 + 1e-5
+    np.testing.assert_array_equal(fs.load(tmp_path / "policy.feasible", single).predict([0.3, 0.2, 0.1]), action)  # pyright: ignore[reportArgumentType]
+
+
+def test_what_a_method_cannot_do_is_said() -> None:
+    env = fs.constrain(Drift(), force)
+    with pytest.raises(ValueError, match=r"PPO: capg needs a Box for a feasible set, .* but this task has a Ball"):
+        fs.PPO(env, capg=True)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="3 copies need a vector of environments; make one"):
+        fs.TRPO(env, copies=3)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.slow

@@ -94,6 +94,21 @@ def test_fair_treats_every_method_of_a_task_alike(task: str) -> None:
         assert getattr(first, name) == getattr(paper, name)
 
 
+def test_fair_rollouts_are_alike_too() -> None:
+    for name, task in TASKS.items():
+        methods = [algo for algo in task.paper.batch_size if algo.split("-")[0] in ("ppo", "trpo", "focops")]
+        built = [build_algorithm(task, algo, "fair") for algo in methods]
+        common = ("horizon", "minibatch", "discount", "trace", "hidden_layers", "hidden", "normalised")
+        alike = {tuple(getattr(algorithm, field) for field in common) for algorithm in built}
+        assert alike == (set() if name == "bss-3" else {(2048, 64, 0.99, 0.95, (64, 64), "tanh", True)})
+
+
+def test_clipped_actions_are_of_the_task_with_a_box() -> None:
+    assert getattr(build_algorithm(TASKS["halfcheetah-box"], "trpo-capg", "paper"), "capg")  # noqa: B009
+    with pytest.raises(ValueError, match="no settings of 'ppo-capg' for the task 'halfcheetah'; its methods are"):
+        build_algorithm(TASKS["halfcheetah"], "ppo-capg", "paper")
+
+
 def test_changes_are_fields_of_the_algorithm() -> None:
     algorithm = build_algorithm(TASKS["reacher"], "nfwpo", "fair", {"batch_size": 8, "hidden_layers": (32, 32)})
     assert isinstance(algorithm, DDPG)

@@ -1,5 +1,7 @@
 """Tasks by name: their data against the environments and against the paper's tables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -54,13 +56,30 @@ def test_settings_are_those_of_table_3() -> None:
         for field, row in TABLE_3.items():
             assert getattr(paper, field) == row[column], (name, field)
         # SAC is not of Table 3: its source updates 50 times every 50 steps, with batches of 100, on NSFNET of 16.
-        assert paper.batch_size == {**BATCH_SIZES, "sac-projection": 16 if name == "nsfnet" else 100}
+        # Nor are those that learn from rollouts: minibatches of 64 in their sources.
+        others = dict.fromkeys(("ppo-projection", "trpo-projection", "focops-projection"), 64)
+        assert paper.batch_size == {**BATCH_SIZES, "sac-projection": 16 if name == "nsfnet" else 100, **others}
         assert paper.hidden_layers == (400, 300)
         assert paper.actor_output == ("tanh" if name in ("reacher", "halfcheetah") else "relu")
         # Every step; on NSFNET, and for OptLayer everywhere, every 50.
         intervals = {method: 50 if name == "nsfnet" or method == "ddpg-optlayer" else 1 for method in BATCH_SIZES}
         assert paper.actor_interval == {**intervals, "sac-projection": 50}
-    assert TASKS["halfcheetah-box"].paper == TASKS["halfcheetah"].paper
+    boxed = TASKS["halfcheetah-box"].paper
+    assert {**boxed.batch_size} == {**TASKS["halfcheetah"].paper.batch_size, "ppo-capg": 64, "trpo-capg": 64}
+    assert replace(boxed, batch_size=TASKS["halfcheetah"].paper.batch_size) == TASKS["halfcheetah"].paper
+
+
+def test_rollouts_are_those_of_the_sources() -> None:
+    """Of ChainerRL's PPO and TRPO and of FOCOPS, as the authors of the paper set them."""
+    for name, task in TASKS.items():
+        paper, small = task.paper, name == "reacher"
+        for kind in ("projection", "capg"):
+            assert (paper.horizon[f"ppo-{kind}"], paper.horizon[f"trpo-{kind}"]) == (2048, 5000)
+            for method in (f"ppo-{kind}", f"trpo-{kind}"):
+                assert (paper.rollout_discount[method], paper.trace[method]) == (0.995, 0.97)
+        assert (paper.rollout_discount["focops-projection"], paper.trace["focops-projection"]) == (0.99, 0.95)
+        assert paper.horizon["focops-projection"] == (64 if small else 1024)
+        assert paper.multiplier_rate == (0.01 if small else 0.001)
 
 
 def test_settings_are_those_of_table_4() -> None:

@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from feasible import constraints as constraints
     from feasible import sets as sets
     from feasible import tasks as tasks
+    from feasible.agents import FOCOPS as FOCOPS
     from feasible.agents import NFWPO as NFWPO
+    from feasible.agents import PPO as PPO
     from feasible.agents import SAC as SAC
+    from feasible.agents import TRPO as TRPO
     from feasible.agents import DDPGOptLayer as DDPGOptLayer
     from feasible.agents import DDPGProjection as DDPGProjection
     from feasible.agents import DDPGShaping as DDPGShaping
@@ -31,8 +34,11 @@ _HOMES = {
     "DDPGOptLayer": "feasible.agents",
     "DDPGProjection": "feasible.agents",
     "DDPGShaping": "feasible.agents",
+    "FOCOPS": "feasible.agents",
     "NFWPO": "feasible.agents",
+    "PPO": "feasible.agents",
     "SAC": "feasible.agents",
+    "TRPO": "feasible.agents",
     "load": "feasible.agents",
     "Constraint": "feasible.constraints",
     "constrain": "feasible.constraints",

@@ -13,32 +13,42 @@ import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from jaxtyping import Array, Float, PyTree
 from numpy.typing import ArrayLike, NDArray
 
-from feasible.algorithms import sac
+from feasible.algorithms import focops, ppo, sac, trpo
 from feasible.algorithms.actor_rules import ActorRule, FrankWolfe, PolicyGradient, ThroughProjection
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.description import changed
+from feasible.algorithms.on_policy import OnPolicy
 from feasible.constraints import ConstrainedVectorEnv, Judge
+from feasible.run.batch_driver import BatchDriver
 from feasible.run.driver import Driver
-from feasible.run.environment import plant
+from feasible.run.environment import Plant, plant
 from feasible.run.evaluate import Evaluation, compiled_policy, evaluate, evaluation_seeds
 from feasible.run.interrupt import halted_by
 from feasible.run.policy import load_policy, save_policy
+from feasible.run.vector_plant import VectorPlant
 
 
 class Agent:
     """A policy on an environment: `predict`, `evaluate`, `save`, and, unless it was loaded, `learn`."""
 
-    def __init__(self, env: gym.Env, algorithm: Algorithm, seed: int, policy: PyTree[Array] | None = None):
+    def __init__(
+        self,
+        env: gym.Env | ConstrainedVectorEnv,
+        algorithm: Algorithm,
+        seed: int,
+        policy: PyTree[Array] | None = None,
+    ):
         self.env, self.algorithm, self.seed = env, algorithm, seed
-        self._plant = plant(env)
+        # A loaded policy acts on one observation at a time, whatever it has learned from.
+        self._plant = _taken_apart(env, algorithm.environments if policy is None else 1)
         self._act = compiled_policy(algorithm, self._plant.spec)
         self._loaded = policy
-        self._driver = Driver(algorithm, self._plant, seed) if policy is None else None
+        self._driver = _driver(algorithm, self._plant, seed) if policy is None else None
 
     @property
     def step(self) -> int:
@@ -64,7 +74,7 @@ class Agent:
         """The policy that learning will start from, known before the environment is touched."""
         assert self._driver is not None
         programs = self._driver.programs
-        leaves, _ = programs.first(jax.random.key(self.seed), np.zeros(self._plant.spec.observation_size, np.float32))
+        leaves, _ = programs.first(jax.random.key(self.seed), np.zeros(programs.shape.obs.shape, np.float32))
         return self.algorithm.policy(programs.carry(leaves).algorithm)
 
     def learn(self, steps: int, *, progress_bar: bool = False) -> "Agent":
@@ -79,6 +89,9 @@ class Agent:
             raise ValueError("learn: an agent that was loaded from a file holds its policy only; train a new one.")
         if steps < 0:
             raise ValueError(f"learn: steps must be at least 0, not {steps}.")
+        copies = self.algorithm.environments
+        if steps % copies:
+            raise ValueError(f"learn: steps must be a multiple of the {copies} copies of the environment, not {steps}.")
         if not driver.started:
             driver.start()
         until = driver.step + steps
@@ -115,7 +128,7 @@ class Agent:
         """Play whole episodes without exploration, in copies of the environment (or of `env`) seeded apart."""
         if episodes < 1:
             raise ValueError(f"evaluate: episodes must be at least 1, not {episodes}.")
-        make = _copier(self.env) if env is None else _copier(env)
+        make = _copier(self.env if env is None else env)
         # The policy judges its actions by its own constraint; copies of another environment also by theirs.
         makers = [(lambda: plant(make()).env) if env is None else make] * episodes
         copies = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
@@ -189,10 +202,73 @@ class SAC(Agent):
         super().__init__(env, changed(default, settings, type(self).__name__), seed)
 
 
+class _Rollouts(Agent):
+    def __init__(self, env: gym.Env | ConstrainedVectorEnv, default: OnPolicy, seed: int, settings: dict[str, object]):
+        copies = {"copies": env.num_envs} if isinstance(env, ConstrainedVectorEnv) else {}
+        super().__init__(env, changed(default, copies | settings, type(self).__name__), seed)  # pyright: ignore[reportArgumentType]
+
+
+class PPO(_Rollouts):
+    """Proximal policy optimisation whose samples are projected before they are executed.
+
+    >>> agent = PPO(feasible.make_vec("reacher", 8), seed=0)
+    >>> agent.learn(100_000)
+
+    Takes one environment or copies of one that step together. Settings, all by keyword: `horizon` (2,048) steps between
+    updates, over all copies; `minibatch` (64), `epochs` (10) passes over them, `clip` (0.2), `entropy_weight` (0),
+    `discount` (0.99), `trace` (0.95), `rate` (3e-4), `hidden_layers` ((64, 64)) and `hidden` ("tanh", "relu" or
+    "leaky_relu"), `log_std` (0) of the first policy in units of half the action box, `bounded` (False: the mean does
+    not go through tanh), `normalised` (True: networks see observations by their running mean and deviation; constraints
+    see them raw), and `capg` (False): the clipped-action policy gradient, for boxes.
+    """
+
+    def __init__(self, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **settings: object):
+        super().__init__(env, ppo.PPO(discount=0.99, trace=0.95), seed, settings)
+
+
+class TRPO(_Rollouts):
+    """Trust-region policy optimisation whose samples are projected before they are executed.
+
+    Settings as of `PPO` without `clip` and `entropy_weight`, and: `divergence` (0.01), the bound of an update;
+    `damping` (0.1), `products` (20) iterations of conjugate gradient, `halvings` (10) of a step. `epochs` (5) and
+    `rate` (1e-3) are of the critic.
+    """
+
+    def __init__(self, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **settings: object):
+        super().__init__(env, trpo.TRPO(horizon=2_048, discount=0.99, trace=0.95), seed, settings)
+
+
+class FOCOPS(_Rollouts):
+    """First-order constrained policy optimisation: projection, and the constraint as a discounted cost of proposals.
+
+    Settings as of `PPO` without `clip` and `entropy_weight`, and: `temperature` (1.5), `divergence` (0.02) at which
+    passes end, `reach` (0.02), `multiplier_rate` (1e-3), `multiplier_limit` (2), `decay` (1e-3) of the critics.
+    `log_std` is -0.5 and `bounded` True.
+    """
+
+    def __init__(self, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **settings: object):
+        super().__init__(env, focops.FOCOPS(horizon=2_048), seed, settings)
+
+
 def load(path: str | Path, env: gym.Env) -> Agent:
     """The agent of a policy file, on an environment that brings the constraint. Loading runs no code from the file."""
     algorithm, policy = load_policy(Path(path), plant(env).spec)
     return Agent(env, algorithm, 0, policy)
+
+
+def _taken_apart(env: gym.Env | ConstrainedVectorEnv, copies: int) -> Plant | VectorPlant:
+    if copies == 1:
+        return plant(env)  # pyright: ignore[reportArgumentType]
+    if not isinstance(env, ConstrainedVectorEnv):
+        raise ValueError(
+            f"env: {copies} copies need a vector of environments; make one with feasible.make_vec, "
+            "or constrain one of Gymnasium's."
+        )
+    return VectorPlant(env)
+
+
+def _driver(algorithm: Algorithm, parts: Plant | VectorPlant, seed: int) -> Driver | BatchDriver:
+    return BatchDriver(algorithm, parts, seed) if isinstance(parts, VectorPlant) else Driver(algorithm, parts, seed)
 
 
 def _tenth(spec: Spec) -> tuple[float, ...]:
@@ -201,8 +277,10 @@ def _tenth(spec: Spec) -> tuple[float, ...]:
     return tuple(float(width) / 10 for width in half)
 
 
-def _copier(env: gym.Env) -> Callable[[], gym.Env]:
+def _copier(env: gym.Env | VectorEnv) -> Callable[[], gym.Env]:
     """A function that makes the environment anew."""
+    if isinstance(env, VectorEnv):
+        raise ValueError("evaluate: the agent's environment is a vector; pass a single one, as evaluate(env=...).")
     if env.spec is None:
         raise ValueError(
             "evaluate: the environment cannot be copied, since it was not made by gymnasium.make; "
@@ -211,9 +289,10 @@ def _copier(env: gym.Env) -> Callable[[], gym.Env]:
     return lambda: gym.make(env.spec)  # pyright: ignore[reportArgumentType]
 
 
-def _advance_with_bar(driver: Driver, until: int) -> None:
+def _advance_with_bar(driver: Driver | BatchDriver, until: int) -> None:
     from rich.progress import track
 
-    hundredth = max(1, (until - driver.step) // 100)
+    copies = driver.algorithm.environments
+    hundredth = max(1, (until - driver.step) // 100 // copies) * copies
     for goal in track(range(driver.step + hundredth, until + hundredth, hundredth), description="learning"):
         driver.advance(min(goal, until))

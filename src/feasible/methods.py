@@ -66,6 +66,41 @@ def _sac(name: str, settings: Settings) -> "Algorithm":
     )
 
 
+def _rollouts(name: str, settings: Settings) -> dict[str, object]:
+    """What the methods that learn from rollouts have in common."""
+    return {
+        "horizon": settings.horizon[name],
+        "minibatch": settings.batch_size[name],
+        "discount": settings.rollout_discount[name],
+        "trace": settings.trace[name],
+    }
+
+
+def _ppo(*, capg: bool = False) -> Callable[[str, Settings], "Algorithm"]:
+    def build(name: str, settings: Settings) -> "Algorithm":
+        from feasible.algorithms.ppo import PPO
+
+        return PPO(**_rollouts(name, settings), capg=capg)  # pyright: ignore[reportArgumentType]
+
+    return build
+
+
+def _trpo(*, capg: bool = False) -> Callable[[str, Settings], "Algorithm"]:
+    def build(name: str, settings: Settings) -> "Algorithm":
+        from feasible.algorithms.trpo import TRPO
+
+        return TRPO(**_rollouts(name, settings), capg=capg)  # pyright: ignore[reportArgumentType]
+
+    return build
+
+
+def _focops(name: str, settings: Settings) -> "Algorithm":
+    from feasible.algorithms.focops import FOCOPS
+
+    shared = _rollouts(name, settings)
+    return FOCOPS(**shared, multiplier_rate=settings.multiplier_rate)  # pyright: ignore[reportArgumentType]
+
+
 def _tabular(
     rule: Callable[[Settings], "ActorRule"], *, shaped: bool = False, direct: bool = False
 ) -> Callable[[str, Settings], "Algorithm"]:
@@ -148,6 +183,36 @@ _METHODS = (
         "SAC+Projection",
         "soft actor-critic whose samples are projected before they are executed",
         _sac,
+    ),
+    Method(
+        "ppo-projection",
+        "PPO+Projection",
+        "proximal policy optimisation whose samples are projected before they are executed",
+        _ppo(),
+    ),
+    Method(
+        "trpo-projection",
+        "TRPO+Projection",
+        "trust-region policy optimisation whose samples are projected before they are executed",
+        _trpo(),
+    ),
+    Method(
+        "focops-projection",
+        "FOCOPS+Projection",
+        "first-order constrained policy optimisation: the constraint also as a discounted cost of the proposals",
+        _focops,
+    ),
+    Method(
+        "ppo-capg",
+        "PPO-CAPG",
+        "PPO with the clipped-action policy gradient, for boxes",
+        _ppo(capg=True),
+    ),
+    Method(
+        "trpo-capg",
+        "TRPO-CAPG",
+        "TRPO with the clipped-action policy gradient, for boxes",
+        _trpo(capg=True),
     ),
     Method(
         "fwpo",

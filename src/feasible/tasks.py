@@ -7,81 +7,14 @@ code. Where the two differ, the text counts.
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 import gymnasium
 
+from feasible.settings import ROLLOUTS, Preset, Settings, TableShape, off_policy, on_policy, tabular
+
 if TYPE_CHECKING:
     from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, OnInfeasible
-
-
-def _neural(other: int, *, optlayer: int, nfwpo: int, sac: int) -> dict[str, int]:
-    values = {"nfwpo": nfwpo, "ddpg-projection": other, "ddpg-shaping": other, "ddpg-optlayer": optlayer}
-    return {**values, "sac-projection": sac}
-
-
-def _tabular(value: int) -> dict[str, int]:
-    return {"fwpo": value, "tabular-projection": value, "tabular-shaping": value}
-
-
-Preset = Literal["paper", "fair"]
-"""`paper`: the text and its tables, truncation handled. `fair`: every method of a task alike."""
-
-
-@dataclass(frozen=True)
-class TableShape:
-    """The allocations over which a tabular policy has its cells."""
-
-    stations: int
-    bikes: int
-    low: int
-    high: int
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How the methods of one task are trained and evaluated: a column of Table 3, or Table 4 for BSS-3.
-
-    What differs by method is a map from the method's name.
-    """
-
-    training_steps: int
-    warmup_steps: int
-    """Steps of purely exploratory actions before the first update."""
-    evaluation_interval: int
-    replay_size: int
-    frank_wolfe_step: float
-    """alpha of Algorithm 2, which Table 3 calls a learning rate."""
-    shaping_weight: float
-    """Weight of the distance between proposed and projected action in the shaped reward."""
-    noise: float | None
-    """Standard deviation of the Gaussian exploration noise; None: epsilon-greedy."""
-    epsilon: float | None = None
-    discount: float = 0.99
-    actor_learning_rate: float = 1e-4
-    critic_learning_rate: float = 1e-3
-    target_ratio: float = 1e-3
-    """tau: share of the online network in a target network at each update."""
-    target_table_interval: int | None = None
-    """Steps between copies of a tabular policy; None: the policy is a network and follows `target_ratio`."""
-    batch_size: Mapping[str, int] = field(default_factory=lambda: _neural(64, optlayer=16, nfwpo=16, sac=100))
-    actor_interval: Mapping[str, int] = field(default_factory=lambda: _neural(1, optlayer=50, nfwpo=1, sac=50))
-    """Steps between updates of the actor."""
-    critic_interval: int = 1
-    """Steps between updates of the critic."""
-    hidden_layers: tuple[int, ...] = (400, 300)
-    """Of the critic, and of the actor where it is a network."""
-    hidden_activation: Literal["relu", "leaky_relu"] = "relu"
-    actor_output: Literal["tanh", "relu", "leaky_relu", "table"] = "relu"
-    table: TableShape | None = None
-    sac_warmup_steps: int = 10_000
-    sac_learning_starts: int = 1_000
-    sac_updates: int = 50
-    """Of SAC alone, whose source draws actions at random for longer than it waits for the first update."""
-    evaluation_episodes: int = 10
-    scored_evaluations: int = 10
-    """A run's score is the mean return over so many last evaluations."""
-    seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
 
 
 @dataclass(frozen=True)
@@ -104,7 +37,8 @@ class Task:
     def fair(self) -> Settings:
         """Every method of the task alike: batch 64, actor and critic updated together, the same sizes and activations.
 
-        SAC keeps its own learning rate, target ratio and critics, which take the action at their first layer.
+        SAC keeps its own learning rate, target ratio and critics, which take the action at their first layer. PPO, TRPO
+        and FOCOPS keep networks of two layers of 64, and learn from rollouts of the same length with the same traces.
 
         Networks start with target networks that are copies, and the warm-up is the same, in both presets.
         """
@@ -113,8 +47,11 @@ class Task:
         every = self.paper.critic_interval
         return replace(
             self.paper,
-            batch_size=_neural(64, optlayer=64, nfwpo=64, sac=64),
-            actor_interval=_neural(every, optlayer=every, nfwpo=every, sac=every),
+            batch_size=dict.fromkeys(self.paper.batch_size, 64),
+            horizon=on_policy(2_048, 2_048, 2_048),
+            rollout_discount=on_policy(self.paper.discount, self.paper.discount, self.paper.discount),
+            trace=on_policy(0.95, 0.95, 0.95),
+            actor_interval=off_policy(every, optlayer=every, nfwpo=every, sac=every),
             sac_warmup_steps=self.paper.warmup_steps,
             sac_learning_starts=self.paper.warmup_steps,
             sac_updates=1,
@@ -162,10 +99,10 @@ _TASKS = (
             critic_learning_rate=2e-3,
             target_ratio=0.01,
             target_table_interval=100,
-            batch_size=_tabular(64),
+            batch_size=tabular(64),
             # The authors' code updates the critic every 25 steps and the table every 50; the text names no such
             # exception for this task.
-            actor_interval=_tabular(1),
+            actor_interval=tabular(1),
             hidden_layers=(30,),
             actor_output="table",
             table=TableShape(stations=3, bikes=90, low=20, high=35),
@@ -210,8 +147,8 @@ _TASKS = (
             frank_wolfe_step=0.05,
             shaping_weight=1 / 4,
             noise=3.0,
-            actor_interval=_neural(50, optlayer=50, nfwpo=50, sac=50),
-            batch_size=_neural(64, optlayer=16, nfwpo=16, sac=16),
+            actor_interval=off_policy(50, optlayer=50, nfwpo=50, sac=50),
+            batch_size={**off_policy(64, optlayer=16, nfwpo=16, sac=16), **ROLLOUTS},
             critic_interval=50,
         ),
     ),
@@ -233,6 +170,8 @@ _TASKS = (
             shaping_weight=1 / 7,
             noise=0.1,
             actor_output="tanh",
+            horizon=on_policy(2_048, 5_000, 64),
+            multiplier_rate=0.01,
         ),
     ),
     Task(
@@ -255,8 +194,8 @@ _TASKS = (
         observation_size=17,
         action_size=6,
         episode_length=1000,
-        # The tables have no column of its own for it. Its methods: NFWPO and the two of clipped actions.
-        paper=replace(_HALFCHEETAH),
+        # The tables have no column of its own for it. It alone has the two methods of clipped actions.
+        paper=replace(_HALFCHEETAH, batch_size={**_HALFCHEETAH.batch_size, "ppo-capg": 64, "trpo-capg": 64}),
     ),
 )
 

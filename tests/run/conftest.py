@@ -32,6 +32,8 @@ def shared_programs() -> Iterator[None]:
         return shared
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("feasible.run.driver.Programs", share(Programs))
+        shared_by_drivers = share(Programs)
+        patch.setattr("feasible.run.driver.Programs", shared_by_drivers)
+        patch.setattr("feasible.run.batch_driver.Programs", shared_by_drivers)
         patch.setattr("feasible.run.training.compiled_policy", share(compiled_policy))
         yield

@@ -88,6 +88,11 @@ class Algorithm(eqx.Module, Generic[State]):
         return self.warmup
 
     @property
+    def environments(self) -> int:
+        """Copies of the environment that one agent steps at once."""
+        return 1
+
+    @property
     @abstractmethod
     def intervals(self) -> Mapping[str, int]: ...
 

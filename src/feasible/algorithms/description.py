@@ -9,13 +9,16 @@ from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient, ThroughProjection
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.ddpg import DDPG
+from feasible.algorithms.focops import FOCOPS
+from feasible.algorithms.ppo import PPO
 from feasible.algorithms.sac import SAC
 from feasible.algorithms.table import BikeTable
+from feasible.algorithms.trpo import TRPO
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
-_KNOWN: dict[str, Callable[..., object]] = {
-    kind.__name__: kind for kind in (DDPG, SAC, BikeTable, FrankWolfe, PolicyGradient, ThroughProjection)
-}
+_ALGORITHMS = (DDPG, SAC, PPO, TRPO, FOCOPS, BikeTable)
+_RULES = (FrankWolfe, PolicyGradient, ThroughProjection)
+_KNOWN: dict[str, Callable[..., object]] = {kind.__name__: kind for kind in (*_ALGORITHMS, *_RULES)}
 
 
 def register(*kinds: type) -> None:

@@ -1,6 +1,7 @@
 """Networks of the paper: an actor and a critic of two hidden layers, the action entering the critic at the second.
 
-Functions of one observation; a batch is `jax.vmap`. Weights and biases start uniform in +-1/sqrt(inputs).
+Functions of one observation; a batch is `jax.vmap`. Weights and biases start uniform in +-1/sqrt(inputs); those of a
+`Perceptron` start orthogonal.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-Hidden = Literal["relu", "leaky_relu"]
+Hidden = Literal["relu", "leaky_relu", "tanh"]
 Output = Literal["tanh", "relu", "leaky_relu"]
 
 
@@ -20,7 +21,7 @@ def leaky_relu(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return jax.nn.leaky_relu(x, 0.2)
 
 
-HIDDEN: dict[Hidden, Callable[[Array], Array]] = {"relu": jax.nn.relu, "leaky_relu": leaky_relu}
+HIDDEN: dict[Hidden, Callable[[Array], Array]] = {"relu": jax.nn.relu, "leaky_relu": leaky_relu, "tanh": jnp.tanh}
 
 
 class Dense(eqx.Module):
@@ -101,6 +102,35 @@ class Critic(eqx.Module):
             before = layer(x)
             x = HIDDEN[self.hidden](before + action @ self.action_weight if index == self.joined else before)
         return self.layers[-1](x)[0]
+
+
+class Perceptron(eqx.Module):
+    """x -> f_k(... f_1(x)): hidden layers, then a linear one whose weights start `last` times an orthogonal matrix."""
+
+    layers: tuple[Dense, ...]
+    hidden: Hidden = eqx.field(static=True)
+
+    def __init__(
+        self, inputs: int, outputs: int, units: Sequence[int], hidden: Hidden, key: PRNGKeyArray, *, last: float = 1.0
+    ):
+        sizes = [inputs, *units, outputs]
+        keys = jax.random.split(key, len(sizes) - 1)
+        scales = [*(1.0 for _ in units), last]
+        self.layers = tuple(
+            _orthogonal(i, o, scale, k) for i, o, scale, k in zip(sizes[:-1], sizes[1:], scales, keys, strict=True)
+        )
+        self.hidden = hidden
+
+    def __call__(self, x: Float[Array, " i"]) -> Float[Array, " o"]:
+        for layer in self.layers[:-1]:
+            x = HIDDEN[self.hidden](layer(x))
+        return self.layers[-1](x)
+
+
+def _orthogonal(inputs: int, outputs: int, scale: float, key: PRNGKeyArray) -> Dense:
+    weight = jax.nn.initializers.orthogonal(scale)(key, (inputs, outputs), jnp.float32)
+    bias = jnp.zeros(outputs, jnp.float32)
+    return eqx.tree_at(lambda d: (d.weight, d.bias), Dense(inputs, outputs, key), (weight, bias))
 
 
 Net = TypeVar("Net")

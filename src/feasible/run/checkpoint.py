@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from feasible.algorithms.replay import Replay
 from feasible.run import replay_segments
 from feasible.run.archive import ArchiveError, read_archive, write_archive
+from feasible.run.batch_driver import BatchDriver
 from feasible.run.driver import Driver, Tally
 from feasible.run.programs import Carry
 from feasible.run.pytrees import filled, named_arrays
@@ -36,7 +37,7 @@ class Saved:
     finished: bool
 
 
-def save(folder: Path, driver: Driver, metrics_size: int, *, finished: bool = False) -> None:
+def save(folder: Path, driver: Driver | BatchDriver, metrics_size: int, *, finished: bool = False) -> None:
     """Write a checkpoint; a finished run keeps no replay."""
     folder.mkdir(parents=True, exist_ok=True)
     carry = driver.carry
@@ -73,7 +74,7 @@ def read(folder: Path) -> Saved | None:
     return Saved(step, size, finished=bool(description["finished"]))
 
 
-def restore(folder: Path, driver: Driver) -> None:
+def restore(folder: Path, driver: Driver | BatchDriver) -> None:
     """Bring a new driver to the saved state. Without saved states of the environment a new episode begins."""
     path = folder / STATE
     shape = driver.programs.shape
@@ -89,7 +90,7 @@ def restore(folder: Path, driver: Driver) -> None:
     tally = Tally.from_plain(cast(dict, description["tally"]))
     environment = _under("environment/", arrays)
     if environment:
-        driver.plant.env.reset(seed=driver.seed)
+        driver.reset()
         driver.plant.set_state(environment)
         driver.restore(carry, cast(int, description["step"]), tally)
     else:

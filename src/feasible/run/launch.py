@@ -32,7 +32,7 @@ def configure(
     variant = variant or _variant(settings, changes or {})
     if "/" in variant:
         raise ValueError(f"variant must be the name of a folder, without '/', not {variant!r}.")
-    return RunConfig(
+    config = RunConfig(
         task=task,
         algo=algo,
         seed=_at_least("seed", seed, 0),
@@ -45,6 +45,8 @@ def configure(
         checkpoint_interval=_at_least("checkpoint_interval", checkpoint_interval, 1),
         variant=variant,
     )
+    _check_rounds(config, algorithm.environments)
+    return config
 
 
 class Options(TypedDict, total=False):
@@ -90,6 +92,16 @@ def _short(value: Plain) -> str:
     if isinstance(value, dict):
         return "-".join(str(item) for item in value.values())
     return "-".join(str(item) for item in value) if isinstance(value, list) else str(value)
+
+
+def _check_rounds(config: RunConfig, copies: int) -> None:
+    """All that happens must happen between two rounds of steps."""
+    for name in ("steps", "evaluation_interval", "log_interval", "checkpoint_interval"):
+        if getattr(config, name) % copies:
+            raise ValueError(
+                f"{name} must be a multiple of the {copies} copies that are stepped at once, "
+                f"not {getattr(config, name)}; change it or copies."
+            )
 
 
 def _at_least(name: str, value: int, least: int) -> int:

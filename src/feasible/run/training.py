@@ -10,12 +10,15 @@ from feasible.algorithms.base import Algorithm
 from feasible.algorithms.description import build_algorithm
 from feasible.errors import EmptySetError, InfeasibleActionError
 from feasible.run import checkpoint
-from feasible.run.driver import Driver, NotFiniteError
+from feasible.run.batch_driver import BatchDriver
+from feasible.run.driver import Driver
 from feasible.run.environment import plant
 from feasible.run.evaluate import compiled_policy, evaluate, evaluation_seeds
+from feasible.run.finite import NotFiniteError
 from feasible.run.folder import RunConfig, RunFolder
 from feasible.run.interrupt import halted_by
 from feasible.run.policy import save_policy
+from feasible.run.vector_plant import VectorPlant
 
 # One line of metrics.jsonl.
 Line = Mapping[str, float | list[float]]
@@ -82,7 +85,7 @@ def train(folder: RunFolder, watcher: Watcher | None = None) -> Outcome:
             checkpoint.drop_replay(folder.checkpoint)
             return Outcome(saved.step, finished=True, already=True)
         algorithm = build_algorithm(config.algorithm)
-        driver = Driver(algorithm, plant(tasks.make(config.task)), config.seed)
+        driver = _driver(algorithm, config)
         try:
             if saved is None:
                 checkpoint.drop_replay(folder.checkpoint)
@@ -98,6 +101,13 @@ def train(folder: RunFolder, watcher: Watcher | None = None) -> Outcome:
             raise type(error)(f"{error} {_last_state(folder)}") from error
 
 
+def _driver(algorithm: Algorithm, config: RunConfig) -> Driver | BatchDriver:
+    if algorithm.environments == 1:
+        return Driver(algorithm, plant(tasks.make(config.task)), config.seed)
+    copies = tasks.make_vec(config.task, algorithm.environments)
+    return BatchDriver(algorithm, VectorPlant(copies), config.seed)
+
+
 def _last_state(folder: RunFolder) -> str:
     saved = checkpoint.read(folder.checkpoint)
     if saved is None:
@@ -107,7 +117,12 @@ def _last_state(folder: RunFolder) -> str:
 
 class _Run:
     def __init__(
-        self, config: RunConfig, folder: RunFolder, algorithm: Algorithm, driver: Driver, watcher: Watcher
+        self,
+        config: RunConfig,
+        folder: RunFolder,
+        algorithm: Algorithm,
+        driver: Driver | BatchDriver,
+        watcher: Watcher,
     ) -> None:
         self.config, self.folder, self.algorithm, self.driver, self.watcher = config, folder, algorithm, driver, watcher
         self.act = compiled_policy(algorithm, driver.plant.spec)

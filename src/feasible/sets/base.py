@@ -52,9 +52,17 @@ def compiled(method: Callable[..., Answer]) -> Callable[..., Answer]:
     return call
 
 
+_ENTRY = ", entry "
+
+
 def entries(name: str, count: int) -> tuple[str, ...]:
-    """The name of a group of residuals, once for each of its entries."""
-    return tuple(f"{name}, entry {i}" for i in range(count))
+    """The name of a group of residuals, once for each entry of the action, of which each bounds one."""
+    return tuple(f"{name}{_ENTRY}{i}" for i in range(count))
+
+
+def rows(name: str, count: int) -> tuple[str, ...]:
+    """The name of a group of residuals, once for each row of its matrix."""
+    return tuple(f"{name}, row {i}" for i in range(count))
 
 
 def drawn(method: Callable[[Owner, PRNGKeyArray], Array]) -> Callable[[Owner, PRNGKeyArray], Array]:
@@ -131,6 +139,16 @@ class ActionSet(eqx.Module):
     def pieces(self) -> tuple[Callable[[Float[Array, " n"]], Float[Array, " n"]], ...]:
         """Projections on sets that meet in this one: what an intersection splits it into."""
         return (self.project,)
+
+    @final
+    def coupling(self, a: Numbers) -> Float[Array, ""]:
+        """The worst residual, bounds of single entries left out where there are others.
+
+        Those are the action box's as a rule, which proposals are clipped to: at a clipped one they are 0 whatever else.
+        """
+        several = [k for k, name in enumerate(self.residual_names()) if _ENTRY not in name]
+        residuals = self.residuals(a)
+        return jnp.max(residuals[jnp.array(several)] if several else residuals)
 
     @final
     @property

@@ -7,7 +7,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, known, require, vectors
-from feasible.sets.base import ActionSet, compiled, drawn, entries
+from feasible.sets.base import ActionSet, compiled, drawn, entries, rows
 from feasible.sets.box import ordered_bounds
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.sets.vertices import enumerate_vertices
@@ -91,9 +91,9 @@ class Polytope(ActionSet):
 
     def residual_names(self) -> tuple[str, ...]:
         return (
-            *entries("A_eq a - b_eq", len(self.A_eq)),
-            *entries("b_eq - A_eq a", len(self.A_eq)),
-            *entries("A a - b", len(self.A)),
+            *rows("A_eq a - b_eq", len(self.A_eq)),
+            *rows("b_eq - A_eq a", len(self.A_eq)),
+            *rows("A a - b", len(self.A)),
             *entries("low - a", self.dim),
             *entries("a - high", self.dim),
         )

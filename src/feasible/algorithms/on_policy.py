@@ -1,0 +1,236 @@
+"""What PPO, TRPO and FOCOPS share: a Gaussian policy under action constraints, its rollouts and its critics.
+
+    for each step
+        x = (s - mean) / deviation, by running statistics of the observations; the constraint sees s itself
+        sample u ~ N(mean(x), diag(std^2)) in units of the action box; propose u clipped to the box,
+        execute the feasible set's answer to it; record the step
+        after every `horizon` steps: advantages from the critics, then an update of policy and critics
+
+Log-densities are of the sample. With `capg` they are of the clipped sample (Fujita and Maeda, 2018), which needs
+a box for a feasible set.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import ClassVar, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from feasible.algorithms.adam import adam_step
+from feasible.algorithms.advantages import advantages, standardised
+from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition
+from feasible.algorithms.gaussian import GaussianPolicy, Normal
+from feasible.algorithms.nets import Hidden, Perceptron
+from feasible.algorithms.rollout import Rollout, Step, no_rollout, record, steps
+from feasible.algorithms.statistics import Statistics, no_statistics
+from feasible.sets.box import Box
+
+Critics = tuple[Perceptron, ...]
+Policy = tuple[GaussianPolicy, Statistics]
+Learned = TypeVar("Learned")
+
+
+class OnPolicyState(eqx.Module):
+    """One critic for each gain: that of the reward first, then those of the costs, each with its multiplier."""
+
+    actor: GaussianPolicy
+    critics: Critics
+    multipliers: Float[Array, " costs"]
+    optimiser: optax.OptState
+    statistics: Statistics
+    rollout: Rollout
+
+
+class Batch(eqx.Module):
+    """Steps of a rollout, with what learning from them needs."""
+
+    x: Float[Array, "b o"]
+    sample: Float[Array, "b n"]
+    clipped: Float[Array, "b n"]
+    before: Normal
+    """The policy that acted."""
+    log_density: Float[Array, " b"]
+    """Of the sample, under the policy that acted."""
+    advantages: Float[Array, "b g"]
+    targets: Float[Array, "b g"]
+
+
+class OnPolicy(Algorithm[OnPolicyState]):
+    """Learning from the steps of the present policy only."""
+
+    costs: ClassVar[int] = 0
+    """1 where the constraint is relaxed to a cost, too: a proposal's worst residual, 0 or less if it is feasible."""
+
+    horizon: int = 2_048
+    """Steps between updates, those of all copies together."""
+    copies: int = 1
+    """Copies of the environment that are stepped as one."""
+    minibatch: int = 64
+    epochs: int = 10
+    """Passes over the rollout at each update. What does not fill a minibatch is left out, at random."""
+    discount: float = 0.995
+    trace: float = 0.97
+    """lambda of the generalised advantage estimates."""
+    rate: float = 3e-4
+    hidden_layers: tuple[int, ...] = (64, 64)
+    hidden: Hidden = "tanh"
+    log_std: float = 0.0
+    """Of the first policy: logarithm of the spread, in units of half the action box."""
+    bounded: bool = False
+    """Whether the policy's mean goes through tanh, so that it lies in the action box."""
+    normalised: bool = True
+    """Whether the networks see observations by their running mean and deviation."""
+    capg: bool = False
+    """Clipped-action policy gradient: log-densities of the clipped samples."""
+    warmup: int = 0
+
+    @property
+    def intervals(self) -> Mapping[str, int]:
+        return {"rollout": self.horizon}
+
+    @property
+    def environments(self) -> int:
+        return self.copies
+
+    @abstractmethod
+    def optimiser(self, actor: GaussianPolicy, critics: Critics) -> optax.OptState:
+        """The first state of Adam, over what it learns."""
+
+    def init(self, key: PRNGKeyArray, spec: Spec) -> OnPolicyState:
+        self.check(spec)
+        actor_key, *critic_keys = jax.random.split(key, 2 + self.costs)
+        o, n, dtype = spec.observation_size, spec.action_size, spec.low.dtype
+        policy = GaussianPolicy(
+            o, n, self.hidden_layers, self.hidden, actor_key, log_std=self.log_std, bounded=self.bounded
+        )
+        critics = tuple(Perceptron(o, 1, self.hidden_layers, self.hidden, k) for k in critic_keys)
+        actor, critics = jax.tree.map(lambda leaf: leaf.astype(dtype), (policy, critics))
+        return OnPolicyState(
+            actor,
+            critics,
+            jnp.zeros(self.costs, dtype),
+            self.optimiser(actor, critics),
+            no_statistics(o, dtype),
+            no_rollout(self.horizon, o, n, 1 + self.costs, dtype),
+        )
+
+    def check(self, spec: Spec) -> None:
+        """Refuse settings that do not go together, and sets whose samples are not clipped coordinate by coordinate."""
+        name = type(self).__name__
+        if self.horizon % self.copies:
+            raise ValueError(f"{name}: horizon must be a multiple of copies = {self.copies}, not {self.horizon}.")
+        if self.minibatch > self.horizon:
+            raise ValueError(f"{name}: minibatch must be at most horizon = {self.horizon}, not {self.minibatch}.")
+        obs = jax.ShapeDtypeStruct((spec.observation_size,), spec.low.dtype)
+        kind = type(jax.eval_shape(spec.feasible_set, obs))
+        if self.capg and kind is not Box:
+            raise ValueError(
+                f"{name}: capg needs a Box for a feasible set, since it reckons with clipping, but this task has a "
+                f"{kind.__name__}; leave capg out, or use nfwpo, which takes every set."
+            )
+
+    def decide(
+        self, policy: Policy, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool
+    ) -> Decision:
+        actor, statistics = policy
+        x = self.seen(statistics, obs)
+        normal = actor(x)
+        sample = normal.sample(key) if explore else normal.mean
+        centre, half = 0.5 * (spec.high + spec.low), 0.5 * (spec.high - spec.low)
+        raw = centre + half * sample
+        proposed = spec.clip(raw)
+        executed = spec.feasible_set(obs).execute(proposed)
+        # Where nothing was changed the sample stays as it is, to the last bit.
+        clipped = jnp.where(executed == raw, sample, (executed - centre) / jnp.where(half > 0, half, 1.0))
+        extras = {"x": x, "sample": sample, "clipped": clipped}
+        return Decision(proposed, executed, spec.clip(centre + half * normal.mean), extras)
+
+    def observe(self, state: OnPolicyState, spec: Spec, transition: Transition) -> OnPolicyState:
+        decision = transition.decision
+        gains = [transition.reward]
+        if self.costs:
+            gains.append(spec.feasible_set(transition.obs).coupling(decision.proposed))
+        step = Step(
+            decision.extras["x"],
+            decision.extras["sample"],
+            decision.extras["clipped"],
+            self.seen(state.statistics, transition.next_obs),
+            jnp.stack(gains),
+            transition.terminated,
+            transition.terminated | transition.truncated,
+        )
+        new = record(state.rollout, step), state.statistics.absorb(transition.obs)
+        return eqx.tree_at(lambda s: (s.rollout, s.statistics), state, new)
+
+    def seen(self, statistics: Statistics, obs: Float[Array, " o"]) -> Float[Array, " o"]:
+        """The observation as the networks see it."""
+        return statistics.normalise(obs) if self.normalised else obs
+
+    def batch(self, state: OnPolicyState, spec: Spec) -> Batch:
+        """The whole rollout: every step with its standardised advantages and the critics' targets."""
+        taken = steps(state.rollout, self.copies, spec.observation_size, spec.action_size)
+        value, next_value = (values(state.critics, x) for x in (taken.x, taken.next_x))
+        ends = taken.terminated[..., None], taken.ended[..., None]
+        estimates = advantages(taken.gains, value, next_value, *ends, discount=self.discount, trace=self.trace)
+        taken, estimates, value = jax.tree.map(
+            lambda leaf: leaf.reshape(self.horizon, *leaf.shape[2:]), (taken, estimates, value)
+        )
+        before = jax.vmap(state.actor)(taken.x)
+        return Batch(
+            taken.x,
+            taken.sample,
+            taken.clipped,
+            before,
+            self.log_density(before, taken.sample, taken.clipped),
+            jax.vmap(standardised, in_axes=1, out_axes=1)(estimates),
+            estimates + value,
+        )
+
+    def log_density(
+        self, normal: Normal, sample: Float[Array, "b n"], clipped: Float[Array, "b n"]
+    ) -> Float[Array, " b"]:
+        """Of samples of the policy, or of what clipping made of them."""
+        return normal.log_clipped(sample, clipped) if self.capg else normal.log_density(sample)
+
+    def ratio(self, normal: Normal, batch: Batch) -> Float[Array, " b"]:
+        """pi(u|x) / pi_before(u|x) for the policy's distributions at the batch's observations."""
+        return jnp.exp(self.log_density(normal, batch.sample, batch.clipped) - batch.log_density)
+
+    def learn(
+        self,
+        learned: Learned,
+        optimiser: optax.OptState,
+        batch: Batch,
+        keys: PRNGKeyArray,
+        loss: Callable[[Learned, Batch], tuple[Array, Metrics]],
+    ) -> tuple[Learned, optax.OptState, Metrics]:
+        """A pass over the batch for each key, in minibatches, an Adam step for each; means over the last pass."""
+        count = self.horizon // self.minibatch
+        orders = jax.vmap(lambda key: jax.random.permutation(key, self.horizon))(keys)
+        places = orders[:, : count * self.minibatch].reshape(-1, self.minibatch)
+
+        def once(now: tuple[Learned, optax.OptState], rows: Array) -> tuple[tuple[Learned, optax.OptState], Metrics]:
+            part = jax.tree.map(lambda leaf: leaf[rows], batch)
+            gradients, metrics = jax.grad(loss, has_aux=True)(now[0], part)
+            return adam_step(self.rate, gradients, now[1], now[0]), metrics
+
+        (learned, optimiser), metrics = jax.lax.scan(once, (learned, optimiser), places)
+        return learned, optimiser, jax.tree.map(lambda each: jnp.mean(each[-count:]), metrics)
+
+    def policy(self, state: OnPolicyState) -> Policy:
+        return state.actor, state.statistics
+
+
+def values(critics: Critics, x: Float[Array, "t c o"]) -> Float[Array, "t c g"]:
+    """What each critic says of each observation."""
+    return jnp.concatenate([jax.vmap(jax.vmap(critic))(x) for critic in critics], axis=-1)
+
+
+def critic_loss(critics: Critics, batch: Batch) -> Float[Array, ""]:
+    """Sum of the critics' mean squared errors."""
+    errors = jnp.concatenate([jax.vmap(critic)(batch.x) for critic in critics], axis=-1) - batch.targets
+    return jnp.sum(jnp.mean(jnp.square(errors), axis=0))

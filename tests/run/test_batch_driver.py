@@ -1,0 +1,130 @@
+"""Agents that learn from rollouts, on one and on several copies: killed, restored, repeated, and stopped by faults."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+from feasible.algorithms.on_policy import OnPolicy
+from feasible.algorithms.ppo import PPO
+from feasible.constraints import ConstrainedVectorEnv
+from feasible.run.batch_driver import BatchDriver
+from feasible.run.finite import NotFiniteError
+from feasible.run.folder import RunFolder, read_metrics
+from feasible.run.launch import configure, new_run
+from feasible.run.programs import Programs
+from feasible.run.training import Outcome, train
+from feasible.run.vector_plant import VectorPlant
+from feasible.tasks import TASKS
+from tests.run.runs import assert_equal_runs, lines_without_time
+from tests.run.test_training import At, Killed
+from tests.run.toys import Drift, Fault, SavedDrift, force, toy_plant, toy_task
+
+SMALL = {"horizon": 40, "minibatch": 8, "epochs": 2, "hidden_layers": [8]}
+TOY = PPO(horizon=40, minibatch=8, epochs=2, hidden_layers=(8,), copies=2)
+
+
+pytestmark = pytest.mark.usefixtures("shared_programs")
+
+
+@pytest.fixture(autouse=True)
+def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
+
+
+def run(out: Path, algo: str, copies: int, seed: int = 0) -> RunFolder:
+    changes = {**SMALL, "copies": copies}
+    config = configure("toy", algo, seed, changes=changes, variant="small", checkpoint_interval=70)
+    return new_run(out, config)
+
+
+@pytest.mark.parametrize(
+    ("algo", "copies"), [("ppo-projection", 1), ("ppo-projection", 2), ("trpo-projection", 2), ("focops-projection", 2)]
+)
+def test_killed_and_resumed_it_ends_as_an_undisturbed_run(algo: str, copies: int, tmp_path: Path) -> None:
+    whole, killed = run(tmp_path / "whole", algo, copies), run(tmp_path / "killed", algo, copies)
+    assert train(whole) == Outcome(300, finished=True)
+    for step in (78, 150, 298):
+        with pytest.raises(Killed):
+            train(killed, At(step, Killed))
+    assert train(killed).finished
+    assert_equal_runs(killed, whole)
+    lines = read_metrics(whole.metrics)
+    assert lines[-1]["violation/executed_max"] <= 1e-5  # pyright: ignore[reportOperatorIssue]
+    assert lines[-1]["violation/proposed_count"] > 0  # pyright: ignore[reportOperatorIssue]
+    other = run(tmp_path / "other", algo, copies, seed=1)
+    train(other)
+    assert lines_without_time(other) != lines_without_time(whole)
+
+
+def copies(faults: list[Fault], at: int = 0, kind: type[Drift] = SavedDrift) -> VectorPlant:
+    makers = [partial(kind, fault, at) for fault in faults]
+    env = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
+    return VectorPlant(ConstrainedVectorEnv(env, force))
+
+
+@pytest.fixture(scope="module")
+def programs() -> Programs:
+    return Programs(TOY, toy_plant().spec)
+
+
+def driver(programs: Programs, plant: VectorPlant) -> BatchDriver:
+    made = BatchDriver(TOY, plant, seed=3)
+    made.programs = programs  # compiled once for all of them
+    return made
+
+
+def test_every_copy_s_steps_reach_the_rollout(programs: Programs) -> None:
+    """Against plain stepping of the single environments with the actions that were executed."""
+    learner = driver(programs, copies(["", ""]))
+    learner.start()
+    singles = [SavedDrift(), SavedDrift()]
+    for k, env in enumerate(singles):
+        env.reset(seed=3 + k)
+    rewards, ended = [], []
+    for step in range(2, 40, 2):
+        actions = np.array(learner._actions)
+        learner.advance(step)
+        for env, action in zip(singles, actions, strict=True):
+            _, reward, terminated, truncated, _ = env.step(action)
+            rewards.append(reward)
+            ended.append(terminated or truncated)
+            if ended[-1]:
+                env.reset()
+    rows = np.asarray(learner.carry.algorithm.rollout.rows)[:38]
+    np.testing.assert_allclose(rows[:, -3], rewards, rtol=1e-6)
+    np.testing.assert_array_equal(rows[:, -1] > 0, ended)
+    assert learner.step == 38
+
+
+def test_a_fault_names_its_copy(programs: Programs) -> None:
+    for fault, said in (("reward", "The reward of copy 1 is nan at step"), ("observation", "of copy 1 is nan at step")):
+        learner = driver(programs, copies(["", fault], at=7))  # pyright: ignore[reportArgumentType]
+        learner.start()
+        with pytest.raises(NotFiniteError, match=said):
+            learner.advance(100)
+        with pytest.raises(RuntimeError, match="cannot go on"):
+            learner.advance(100)
+
+
+def test_an_empty_set_names_its_copy(programs: Programs) -> None:
+    learner = driver(programs, copies(["", "empty"], at=7))
+    learner.start()
+    with pytest.raises(Exception, match=r"of copy 1 after step 14"):
+        learner.advance(100)
+
+
+def test_what_does_not_come_out_even_is_refused() -> None:
+    with pytest.raises(ValueError, match="steps 2 copies of its environment at once, but it was given 3"):
+        BatchDriver(TOY, copies(["", "", ""]), seed=0)
+    with pytest.raises(ValueError, match="steps must be a multiple of the 8 copies that are stepped at once, not 300"):
+        configure("toy", "ppo-projection", 0, changes={**SMALL, "copies": 8})
+
+
+def test_rollouts_of_one_copy_and_of_the_plain_driver_have_the_same_fields() -> None:
+    one: OnPolicy = replace(TOY, copies=1)
+    assert Programs(one, toy_plant().spec).shape.obs.shape == (3,)
+    assert Programs(TOY, toy_plant().spec).shape.obs.shape == (2, 3)
