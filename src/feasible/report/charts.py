@@ -18,21 +18,24 @@ class Kind:
     name: str
     title: str
     axis: str
+    says: str
     metrics: tuple[tuple[str, str], ...]
     on_page_only: bool = False
 
 
 KINDS = (
-    Kind("return", "Return", "mean return of an evaluation's episodes", (("eval/return", ""),)),
+    Kind("return", "Return", "return", "mean return of an evaluation's episodes", (("eval/return", ""),)),
     Kind(
         "violations",
         "Infeasible proposals",
+        "infeasible proposals so far",
         "proposed actions outside the set so far, after the warm-up",
         (("violation/proposed_count", ""),),
     ),
     Kind(
         "intended",
         "Infeasible before noise",
+        "infeasible outputs so far",
         "the policy's outputs outside the set so far, exploration noise left off",
         (("violation/intended_count", ""),),
         on_page_only=True,
@@ -40,12 +43,14 @@ KINDS = (
     Kind(
         "gradients",
         "Gradients at the projection layer",
+        "norm of the gradient",
         "norm of the critic's gradient by the action, after and before the layer",
         (("actor/grad_executed", "after"), ("actor/grad_proposed", "before")),
     ),
     Kind(
         "distance",
         "Distance to the optimum",
+        "distance to the optimal policy",
         "L2 distance of the table's actions, summed over allocations",
         (("policy/distance_to_optimal", ""),),
     ),

@@ -21,6 +21,7 @@ _STYLE = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.formatter.limits": (-4, 5),
+    "axes.titlesize": 10,
     "font.size": 9,
     "grid.alpha": 0.25,
     "legend.frameon": False,
@@ -48,21 +49,26 @@ def all_figures(
 
 
 def _files(name: str, figure: "Figure") -> Iterator[tuple[str, bytes]]:
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    # Once and not by the figure itself, which would draw everything twice for each format.
+    ConstrainedLayoutEngine().execute(figure)
     for form in FORMATS:
         contents = io.BytesIO()
         metadata = {"Date": None} if form == "svg" else {"Software": None}
         figure.savefig(contents, format=form, dpi=DPI, metadata=metadata)
-        figure.set_layout_engine("none")  # the first format has laid it out: half the time of a figure
         yield f"{name}.{form}", contents.getvalue()
 
 
 def _figure(width: float, height: float) -> "Figure":
     from matplotlib.figure import Figure  # no global state, no window
 
-    return Figure(figsize=(width, height), layout="constrained")
+    return Figure(figsize=(width, height))
 
 
 def _draw_chart(chart: Chart, looks: Mapping[str, Look]) -> "Figure":
+    from matplotlib.ticker import EngFormatter
+
     figure = _figure(5.2, 3.6)
     axes = figure.subplots()
     for line in chart.lines:
@@ -72,17 +78,10 @@ def _draw_chart(chart: Chart, looks: Mapping[str, Look]) -> "Figure":
         axes.plot(steps, mean, color=look.light, linestyle=dashes, label=line.title)
         if len(line.seeds) > 1:
             axes.fill_between(steps, mean - std, mean + std, color=look.light, alpha=0.15, linewidth=0)
-    seeds = max(len(line.seeds) for line in chart.lines)
-    axes.set(xlabel="environment step", ylabel=chart.kind.axis, title=_heading(chart))
-    if seeds > 1:
-        axes.annotate(
-            "mean ± standard deviation over seeds",
-            (1, 0),
-            xycoords="axes fraction",
-            ha="right",
-            va="bottom",
-            fontsize=6.5,
-        )
+    several = any(len(line.seeds) > 1 for line in chart.lines)
+    band = "; the band is the standard deviation over seeds" if several else ""
+    axes.set(xlabel=f"environment step{band}", ylabel=chart.kind.axis, title=_heading(chart))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.legend(fontsize=7.5)
     return figure
 
@@ -141,4 +140,4 @@ def _draw_matrix(axes: "Axes", one: Comparison, titles: Mapping[str, str]) -> No
     axes.set_xticks(range(len(methods)), [titles[method] for method in methods], rotation=35, ha="right", fontsize=7)
     axes.set_yticks(range(len(methods)), [titles[method] for method in methods], fontsize=7)
     axes.grid(visible=False)
-    axes.set_title("probability that the row beats the column")
+    axes.set_title("probability: row beats column")

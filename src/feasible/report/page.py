@@ -70,7 +70,7 @@ def _chart(chart: Chart) -> Json:
         "task": chart.task,
         "kind": chart.kind.name,
         "title": chart.kind.title,
-        "axis": chart.kind.axis,
+        "says": chart.kind.says,
         "paper": chart.stands_for,
         "lines": [_line(line) for line in chart.lines],
     }

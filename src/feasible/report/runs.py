@@ -26,7 +26,7 @@ METRICS = (
     "policy/distance_to_optimal",
     "time/steps_per_second",
 )
-LINES = 1000  # between evaluations that are read of a run; each costs about 10 microseconds
+LINES = 500  # between evaluations that are read of a run; each costs about 10 microseconds
 SCORED = 10  # a run's score is the mean return of its last so many evaluations
 
 Setting = str | int | float | bool | None | Sequence["Setting"] | Mapping[str, "Setting"]
