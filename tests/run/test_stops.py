@@ -12,9 +12,10 @@ from feasible import sets
 from feasible.cli import main
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Constraint
 from feasible.errors import EmptySetError, InfeasibleActionError
-from feasible.run.driver import Driver, NotFiniteError
+from feasible.run.driver import Driver
 from feasible.run.environment import plant
 from feasible.run.evaluate import compiled_policy, evaluate, evaluation_seeds
+from feasible.run.finite import NotFiniteError
 from feasible.run.launch import configure, new_run
 from feasible.tasks import TASKS
 from tests.run.runs import files

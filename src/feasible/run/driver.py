@@ -6,7 +6,6 @@ The driver counts what a run reports and stops it with a sentence at the first n
 first action outside its feasible set. It knows nothing about the algorithm that it drives.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
@@ -20,11 +19,8 @@ from numpy.typing import NDArray
 from feasible.algorithms.base import Algorithm, State
 from feasible.constraints import Judge
 from feasible.run.environment import Plant
+from feasible.run.finite import finite, learned_fault, observed_fault
 from feasible.run.programs import JUDGEMENTS, Carry, Programs, pack
-
-
-class NotFiniteError(FloatingPointError):
-    """An observation, a reward or a loss is NaN or infinite."""
 
 
 @dataclass
@@ -105,7 +101,7 @@ class Driver(Generic[State]):
         self.plant.take()
         obs, _ = self.plant.env.reset(seed=self.seed)
         obs = np.asarray(obs, np.float32)
-        self._check_finite(obs, 0.0)
+        self._check(obs, 0.0)
         self._leaves, report = self.programs.first(jax.random.key(self.seed), obs)
         self._take(report, obs)
 
@@ -120,7 +116,7 @@ class Driver(Generic[State]):
         obs, _ = self.plant.env.reset(seed=self.seed + step)
         obs = np.asarray(obs, np.float32)
         self.step, self.tally = step, replace(tally, episode_return=0.0)
-        self._check_finite(obs, 0.0)
+        self._check(obs, 0.0)
         warm = step < self.algorithm.warmup
         self._leaves, report = self.programs.begin(jax.tree.leaves(carry), obs, warm)
         self._take(report, obs)
@@ -145,9 +141,9 @@ class Driver(Generic[State]):
                 seen, _ = env.reset()
             packet = pack(next_obs, reward, terminated, truncated, seen)
             self.step += 1
-            if not _finite(packet):
-                self._check_finite(packet[: len(next_obs)], reward)
-                self._check_finite(packet[len(next_obs) : 2 * len(next_obs)], 0.0)
+            if not finite(packet):
+                self._check(packet[: len(next_obs)], reward)
+                self._check(packet[len(next_obs) : 2 * len(next_obs)], 0.0)
             program = self.programs.program(self.step)
             self._leaves, report = program.function(self._leaves, packet)
             numbers = self._take(report, seen)
@@ -159,7 +155,7 @@ class Driver(Generic[State]):
         """Accept the next action, if it is one that may be executed."""
         numbers, size = np.asarray(report), self._size
         violation, tolerance, proposed, intended = numbers[size : size + len(JUDGEMENTS)].tolist()
-        if not (violation <= tolerance and _finite(numbers)):
+        if not (violation <= tolerance and finite(numbers)):
             raise self._explain(numbers, np.asarray(obs, np.float32))
         tally = self.tally
         tally.executed_violation = max(tally.executed_violation, violation)
@@ -169,30 +165,17 @@ class Driver(Generic[State]):
         self._action = numbers[:size]
         return numbers
 
-    def _check_finite(self, obs: NDArray, reward: float) -> None:
-        bad = np.flatnonzero(~np.isfinite(obs))
-        if len(bad):
-            raise NotFiniteError(
-                f"Entry {bad[0]} of the observation is {obs[bad[0]]} at step {self.step}: the environment must give "
-                "finite numbers (float32)."
-            )
-        if not np.isfinite(np.float32(reward)):
-            raise NotFiniteError(f"The reward is {reward} at step {self.step}: the environment must give finite ones.")
+    def _check(self, obs: NDArray, reward: float) -> None:
+        fault = observed_fault(obs, reward, self.step)
+        if fault is not None:
+            raise fault
 
     def _explain(self, numbers: Float[np.ndarray, " r"], obs: Float[np.ndarray, " o"]) -> Exception:
         """Why the run cannot go on: the losses first, since where the networks have gone the action only follows."""
         size = self._size
         metrics = self.programs.program(self.step).metrics if self.step else ()  # a resumed episode starts without
-        for name, value in zip(metrics, numbers[size + len(JUDGEMENTS) :].tolist(), strict=False):
-            if not np.isfinite(value):
-                return NotFiniteError(
-                    f"{name} is {value} at step {self.step}: training has diverged; "
-                    "train anew with lower learning rates or smaller rewards."
-                )
+        diverged = learned_fault(metrics, numbers[size + len(JUDGEMENTS) :], self.step)
+        if diverged is not None:
+            return diverged
         judge = Judge(self.plant.constraint, "raise", batched=False)
         return judge.explain(obs, numbers[:size], f" after step {self.step}")
-
-
-def _finite(numbers: Float[np.ndarray, " n"]) -> bool:
-    """Whether all are finite; their sum tells at half the price, but for finite numbers with an infinite sum."""
-    return math.isfinite(numbers.sum()) or bool(np.isfinite(numbers).all())

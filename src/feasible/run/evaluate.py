@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.constraints import ConstrainedVectorEnv, Judge
-from feasible.run.driver import NotFiniteError
+from feasible.run.finite import NotFiniteError
 
 # (policy, observations) -> [actions | violation | tolerance] a row.
 Policy = Callable[[PyTree[Array], Float[np.ndarray, "c o"]], Float[Array, "c n+2"]]

@@ -10,9 +10,10 @@ from feasible.algorithms.base import Algorithm
 from feasible.algorithms.description import build_algorithm
 from feasible.errors import EmptySetError, InfeasibleActionError
 from feasible.run import checkpoint
-from feasible.run.driver import Driver, NotFiniteError
+from feasible.run.driver import Driver
 from feasible.run.environment import plant
 from feasible.run.evaluate import compiled_policy, evaluate, evaluation_seeds
+from feasible.run.finite import NotFiniteError
 from feasible.run.folder import RunConfig, RunFolder
 from feasible.run.interrupt import halted_by
 from feasible.run.policy import save_policy

@@ -1,0 +1,40 @@
+"""Numbers that a run cannot go on from: what is looked at, and the sentences that say so."""
+
+import math
+
+import numpy as np
+from jaxtyping import Float
+from numpy.typing import NDArray
+
+
+class NotFiniteError(FloatingPointError):
+    """An observation, a reward or a loss is NaN or infinite."""
+
+
+def finite(numbers: Float[np.ndarray, "..."]) -> bool:
+    """Whether all are finite; their sum tells at half the price, but for finite numbers with an infinite sum."""
+    return math.isfinite(numbers.sum()) or bool(np.isfinite(numbers).all())
+
+
+def observed_fault(obs: NDArray, reward: float, step: int, of: str = "") -> NotFiniteError | None:
+    """What an environment must not give; `of` names whose it is, where there are several."""
+    bad = np.flatnonzero(~np.isfinite(obs))
+    if len(bad):
+        return NotFiniteError(
+            f"Entry {bad[0]} of the observation{of} is {obs[bad[0]]} at step {step}: the environment must give "
+            "finite numbers (float32)."
+        )
+    if not np.isfinite(np.float32(reward)):
+        return NotFiniteError(f"The reward{of} is {reward} at step {step}: the environment must give finite ones.")
+    return None
+
+
+def learned_fault(names: tuple[str, ...], values: Float[np.ndarray, " m"], step: int) -> NotFiniteError | None:
+    """A loss that says that the networks are gone."""
+    for name, value in zip(names, values.tolist(), strict=False):
+        if not math.isfinite(value):
+            return NotFiniteError(
+                f"{name} is {value} at step {step}: training has diverged; "
+                "train anew with lower learning rates or smaller rewards."
+            )
+    return None
