@@ -20,8 +20,8 @@ from feasible.algorithms.replay import Replay
 from feasible.run import replay_segments
 from feasible.run.archive import ArchiveError, read_archive, write_archive
 from feasible.run.driver import Driver, Tally
-from feasible.run.programs import Carry
 from feasible.run.pytrees import filled, named_arrays
+from feasible.run.step import Carry
 
 FORMAT = 1
 STATE = "state.feasible"

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.constraints import ConstrainedVectorEnv, Judge
 from feasible.run.finite import NotFiniteError
+from feasible.run.step import full_precision
 
 # (policy, observations) -> [actions | violation | tolerance] a row.
 Policy = Callable[[PyTree[Array], Float[np.ndarray, "c o"]], Float[Array, "c n+2"]]
@@ -43,6 +44,7 @@ class Evaluation:
 def compiled_policy(algorithm: Algorithm, spec: Spec) -> Policy:
     """Acting without exploration, on a batch of observations, with the violation of what is to be executed."""
 
+    @full_precision
     def act(policy: PyTree[Array], obs: Float[Array, " o"]) -> Float[Array, " n+2"]:
         decision = algorithm.decide(policy, spec, obs, jax.random.key(0), explore=False)
         feasible_set = spec.feasible_set(obs)
