@@ -81,9 +81,10 @@ def merged(algorithms: Sequence[Kind], dtype: DTypeLike) -> Kind:
     return jax.tree.unflatten(structures[0], [_joined(values, dtype) for values in zip(*leaves, strict=True)])
 
 
-def _among(kinds: Mapping[Hashable, ActorRule], rule: ActorRule) -> OneOf:
+def _among(kinds: Mapping[Hashable, object], rule: object) -> OneOf:
     """The rule among one of each kind."""
     rules = tuple(rule if kind == _kind(rule) else other for kind, other in kinds.items())
+    # The numbers are NumPy's until a program is traced: a traced one must not stay with the group.
     return OneOf(rules, np.asarray(list(kinds).index(_kind(rule)), np.int32))  # pyright: ignore[reportArgumentType]
 
 
@@ -95,7 +96,7 @@ def _kind(rule: object) -> Hashable:
 
 def _joined(values: Sequence[object], dtype: DTypeLike) -> object:
     if isinstance(values[0], np.ndarray):
-        return np.stack(values)  # pyright: ignore[reportArgumentType] -- arrays all
+        return np.stack(values)  # pyright: ignore[reportArgumentType, reportCallIssue] -- arrays all
     if all(value == values[0] for value in values):
         return values[0]
     return np.array(values, dtype)

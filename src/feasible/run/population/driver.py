@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
 from feasible.algorithms.base import Algorithm
 from feasible.constraints import Judge
@@ -50,6 +50,12 @@ class Population:
     def carries(self) -> list[Carry]:
         """By group: the carries of its agents, stacked."""
         return self.programs.carries(self._leaves)
+
+    @property
+    def policies(self) -> list[PyTree[Array]]:
+        """By group: the policies of its agents, stacked."""
+        groups = zip(self.programs.groups, self.carries, strict=True)
+        return [group.algorithms[0].policy(carry.algorithm) for group, carry in groups]
 
     def start(self) -> None:
         """Begin: first observations, initial states, first actions."""

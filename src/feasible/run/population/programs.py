@@ -75,6 +75,12 @@ def grouped(algorithms: Sequence[Algorithm], spec: Spec) -> list[Group]:
     return groups
 
 
+def in_groups(algorithms: Sequence[Algorithm]) -> list[int]:
+    """An order in which those that are alike are neighbours: they become one group."""
+    kinds = [alike(algorithm) for algorithm in algorithms]
+    return sorted(range(len(algorithms)), key=lambda agent: (kinds.index(kinds[agent]), agent))
+
+
 @dataclass(frozen=True)
 class Program:
     """A compiled step of all agents for one set of due updates."""
