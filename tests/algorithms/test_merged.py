@@ -19,7 +19,7 @@ from tests.algorithms.plain import ball_task, random_transition
 
 SPEC = ball_task()
 UPDATES = 200
-NFWPO = DDPG(FrankWolfe(0.05), noise=0.1, warmup=0, batch_size=8, replay_size=64, hidden_layers=(8, 6))
+NFWPO = DDPG(rule=FrankWolfe(0.05), noise=0.1, warmup=0, batch_size=8, replay_size=64, hidden_layers=(8, 6))
 # One group of four methods and of other numbers, one of SAC, which updates at every other step.
 AGENTS: Sequence[Algorithm] = (
     NFWPO,

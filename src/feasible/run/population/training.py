@@ -56,7 +56,8 @@ def train_population(
     waiting, failures = [], []
     for folder in folders:
         saved = checkpoint.read(folder.checkpoint)
-        if saved is None:
+        # One with its last checkpoint already, whose population was killed while it ended, goes with the others.
+        if saved is None or folder.population() is not None:
             waiting.append(folder)
         elif saved.finished:
             saving.clear(folder)
@@ -84,23 +85,18 @@ def _together(folders: Sequence[RunFolder]) -> list[tuple[list[RunFolder], Path]
     for home, members in known.items():
         by_path = {folder.path.resolve(): folder for folder in members}
         paths = [(home / run).resolve() for run in saving.read(home).runs]
-        missing = [path for path in paths if path not in by_path and not _finished(path)]
+        missing = [path for path in paths if path not in by_path]
         if missing:
             raise ValueError(
                 f"{members[0].path} is trained together with {missing[0]}: a population goes on as a whole, with all "
                 "of its runs."
             )
-        ordered.append(([by_path.get(path) or RunFolder(path) for path in paths], home))
+        ordered.append(([by_path[path] for path in paths], home))
     if new:
         _check_shared(new)
         new = [new[run] for run in in_groups([build_algorithm(folder.config().algorithm) for folder in new])]
         ordered.append((new, saving.home_of(new)))
     return ordered
-
-
-def _finished(path: Path) -> bool:
-    saved = checkpoint.read(RunFolder(path).checkpoint)
-    return saved is not None and saved.finished
 
 
 def _check_shared(folders: Sequence[RunFolder]) -> None:
