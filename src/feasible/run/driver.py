@@ -20,7 +20,8 @@ from feasible.algorithms.base import Algorithm, State
 from feasible.constraints import Judge
 from feasible.run.environment import Plant
 from feasible.run.finite import finite, learned_fault, observed_fault
-from feasible.run.programs import JUDGEMENTS, Carry, Programs, pack
+from feasible.run.programs import Programs
+from feasible.run.step import JUDGEMENTS, Carry, pack
 
 
 @dataclass
