@@ -9,7 +9,7 @@ from feasible import tasks
 from feasible.constraints import ConstrainedVectorEnv
 from feasible.run.environment import plant
 from feasible.run.finite import NotFiniteError
-from feasible.run.programs import pack
+from feasible.run.step import pack
 from feasible.run.vector_plant import VectorPlant
 from tests.run.toys import Fault, SavedDrift, force
 

@@ -20,6 +20,7 @@ from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.launch import new_run
 from feasible.run.policy import load_policy
 from feasible.run.programs import Programs
+from feasible.run.step import due_after
 from feasible.run.training import train
 from feasible.studies.as_authors import (
     DEPARTURES,
@@ -126,7 +127,7 @@ def test_the_driver_has_programs_for_them(task: str, algo: str, specs: dict[str,
     for step in (1, algorithm.warmup, 100 * algorithm.warmup):
         program = programs.program(step)
         assert ("critic/loss" in program.metrics) == (step > algorithm.warmup)
-    assert programs.due(100 * algorithm.warmup) == set(algorithm.intervals)
+    assert due_after(algorithm, 100 * algorithm.warmup) == set(algorithm.intervals)
     assert specs[task].episode_length == TASKS[task].episode_length
 
 

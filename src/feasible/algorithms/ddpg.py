@@ -106,7 +106,7 @@ class DDPG(Algorithm[DDPGState]):
 
     def observe(self, state: DDPGState, spec: Spec, transition: Transition) -> DDPGState:
         reward = transition.reward
-        if self.shaping:
+        if not isinstance(self.shaping, float | int) or self.shaping:  # an array where agents are merged
             proposed = transition.decision.proposed
             nearest = spec.feasible_set(transition.obs).project(proposed)
             reward = reward - self.shaping * jnp.linalg.norm(proposed - nearest)

@@ -96,7 +96,7 @@ class BikeTable(Algorithm[TableState]):
             critic,
             jnp.copy(table),
             jax.tree.map(jnp.copy, critic),
-            adam_state(self.table_rate or 0.0, table),
+            adam_state(0.0 if self.table_rate is None else self.table_rate, table),
             adam_state(self.critic_rate, critic),
             empty(self.replay_size, spec),
         )

@@ -21,8 +21,8 @@ from feasible.run import replay_segments
 from feasible.run.archive import ArchiveError, read_archive, write_archive
 from feasible.run.batch_driver import BatchDriver
 from feasible.run.driver import Driver, Tally
-from feasible.run.programs import Carry
 from feasible.run.pytrees import filled, named_arrays
+from feasible.run.step import Carry
 
 FORMAT = 1
 STATE = "state.feasible"
@@ -39,28 +39,53 @@ class Saved:
 
 def save(folder: Path, driver: Driver | BatchDriver, metrics_size: int, *, finished: bool = False) -> None:
     """Write a checkpoint; a finished run keeps no replay."""
+    rest, replays = split(driver.carry)
+    if finished:
+        save_finished(folder, rest, [int(replay.count) for replay in replays], driver.step, driver.tally, metrics_size)
+        drop_replay(folder)
+        return
     folder.mkdir(parents=True, exist_ok=True)
-    carry = driver.carry
-    rest, replays = _split(carry)
-    counts = []
-    for replay in replays:
-        saved = max((s.last for s in replay_segments.segments(folder)), default=0)
-        counts.append(int(replay.count) if finished else replay_segments.append(folder, replay, saved))
+    counts = [append_replay(folder, replay) for replay in replays]
     arrays = named_arrays(rest, "carry")
-    if driver.plant.restorable and not finished:
+    if driver.plant.restorable:
         arrays |= {f"environment/{name}": array for name, array in driver.plant.get_state().items()}
+    _write(folder, arrays, counts, driver.step, driver.tally, metrics_size, finished=False)
+    for replay, count in zip(replays, counts, strict=True):
+        replay_segments.prune(folder, count, replay.capacity)
+
+
+def save_finished(folder: Path, rest: PyTree, counts: list[int], step: int, tally: Tally, metrics_size: int) -> None:
+    """Write the last checkpoint of a run, of its carry without the replays; their rows are the caller's to drop."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder, named_arrays(rest, "carry"), counts, step, tally, metrics_size, finished=True)
+
+
+def append_replay(folder: Path, replay: Replay) -> int:
+    """Write the rows that no segment holds yet; how many rows are then saved."""
+    saved = max((s.last for s in replay_segments.segments(folder)), default=0)
+    return replay_segments.append(folder, replay, saved)
+
+
+def _write(
+    folder: Path,
+    arrays: dict[str, NDArray],
+    counts: list[int],
+    step: int,
+    tally: Tally,
+    metrics_size: int,
+    *,
+    finished: bool,
+) -> None:
     description = {
         "format": FORMAT,
         "holds": "checkpoint",
-        "step": driver.step,
+        "step": step,
         "metrics_size": metrics_size,
         "finished": finished,
-        "tally": driver.tally.as_plain(),
+        "tally": tally.as_plain(),
         "replay_counts": counts,
     }
     write_archive(folder / STATE, description, arrays)
-    for replay, count in zip(replays, counts, strict=True):
-        replay_segments.prune(folder, 0 if finished else count, replay.capacity)
 
 
 def read(folder: Path) -> Saved | None:
@@ -78,7 +103,7 @@ def restore(folder: Path, driver: Driver | BatchDriver) -> None:
     """Bring a new driver to the saved state. Without saved states of the environment a new episode begins."""
     path = folder / STATE
     shape = driver.programs.shape
-    rest, replays = _split(shape)
+    rest, replays = split(shape)
     with _advice(folder):
         description, arrays = _read(path)
         counts = cast(list[int], description["replay_counts"])
@@ -86,7 +111,7 @@ def restore(folder: Path, driver: Driver | BatchDriver) -> None:
         filled_rows = [replay_segments.refill(folder, r, c) for r, c in zip(replays, counts, strict=True)]
     for replay, count in zip(replays, counts, strict=True):
         replay_segments.prune(folder, count, replay.rows.shape[0])
-    carry = _join(rest, shape, filled_rows)
+    carry = join(rest, shape, filled_rows)
     tally = Tally.from_plain(cast(dict, description["tally"]))
     environment = _under("environment/", arrays)
     if environment:
@@ -131,14 +156,14 @@ def _is_replay(node: object) -> bool:
     return isinstance(node, Replay)
 
 
-def _split(carry: Carry) -> tuple[PyTree, list[Replay]]:
+def split(carry: Carry) -> tuple[PyTree, list[Replay]]:
     """The carry with only the counters of its replays, and the replays."""
     nodes, structure = jax.tree.flatten(carry, is_leaf=_is_replay)
     rest = jax.tree.unflatten(structure, [node.count if isinstance(node, Replay) else node for node in nodes])
     return rest, [node for node in nodes if isinstance(node, Replay)]
 
 
-def _join(rest: PyTree, shape: Carry, rows: list[NDArray]) -> Carry:
+def join(rest: PyTree, shape: Carry, rows: list[NDArray]) -> Carry:
     nodes, structure = jax.tree.flatten(shape, is_leaf=_is_replay)
     values, given = iter(jax.tree.leaves(rest)), iter(rows)
     full = [

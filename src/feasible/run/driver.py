@@ -20,7 +20,8 @@ from feasible.algorithms.base import Algorithm, State
 from feasible.constraints import Judge
 from feasible.run.environment import Plant
 from feasible.run.finite import finite, learned_fault, observed_fault
-from feasible.run.programs import JUDGEMENTS, Carry, Programs, pack
+from feasible.run.programs import Programs
+from feasible.run.step import JUDGEMENTS, Carry, pack
 
 
 @dataclass
@@ -31,11 +32,11 @@ class Tally:
     intended_violations: int = 0
     executed_violation: float = 0.0
     episode_return: float = 0.0
-    episode_returns: list[float] = field(default_factory=list)
-    """The same by copy, where an agent has several copies of its environment."""
     finished_returns: list[float] = field(default_factory=list)
     means: dict[tuple[str, ...], Float[np.ndarray, " m+1"]] = field(default_factory=dict)
     """By the metrics of each program: their sums, and how often they were added."""
+    episode_returns: list[float] = field(default_factory=list)
+    """The running returns by copy, where an agent has several copies of its environment."""
 
     def add(self, names: tuple[str, ...], values: Float[np.ndarray, " m"]) -> None:
         if names not in self.means:

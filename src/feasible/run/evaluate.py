@@ -6,16 +6,17 @@ that training did before it but the policy, and training depends on no evaluatio
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
-from numpy.typing import NDArray
+from jaxtyping import Array, Bool, Float, PyTree
 
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.constraints import ConstrainedVectorEnv, Judge
 from feasible.run.finite import NotFiniteError
+from feasible.run.step import full_precision
 
 # (policy, observations) -> [actions | violation | tolerance] a row.
 Policy = Callable[[PyTree[Array], Float[np.ndarray, "c o"]], Float[Array, "c n+2"]]
@@ -40,16 +41,20 @@ class Evaluation:
         }
 
 
+@full_precision
+def certified_action(
+    algorithm: Algorithm, spec: Spec, policy: PyTree[Array], obs: Float[Array, " o"]
+) -> Float[Array, " n+2"]:
+    """[action | violation | tolerance]: acting without exploration, with the violation of what is to be executed."""
+    decision = algorithm.decide(policy, spec, obs, jax.random.key(0), explore=False)
+    feasible_set = spec.feasible_set(obs)
+    judgement = jnp.stack([feasible_set.violation(decision.executed), feasible_set.tolerance])
+    return jnp.concatenate([decision.executed, judgement.astype(decision.executed.dtype)])
+
+
 def compiled_policy(algorithm: Algorithm, spec: Spec) -> Policy:
-    """Acting without exploration, on a batch of observations, with the violation of what is to be executed."""
-
-    def act(policy: PyTree[Array], obs: Float[Array, " o"]) -> Float[Array, " n+2"]:
-        decision = algorithm.decide(policy, spec, obs, jax.random.key(0), explore=False)
-        feasible_set = spec.feasible_set(obs)
-        judgement = jnp.stack([feasible_set.violation(decision.executed), feasible_set.tolerance])
-        return jnp.concatenate([decision.executed, judgement.astype(decision.executed.dtype)])
-
-    return jax.jit(jax.vmap(act, in_axes=(None, 0)))
+    """`certified_action` on a batch of observations, in one call."""
+    return jax.jit(jax.vmap(partial(certified_action, algorithm, spec), in_axes=(None, 0)))
 
 
 def evaluation_seeds(seed: int, step: int, episodes: int) -> list[int]:
@@ -59,33 +64,52 @@ def evaluation_seeds(seed: int, step: int, episodes: int) -> list[int]:
 
 
 def evaluate(act: Policy, policy: PyTree[Array], env: ConstrainedVectorEnv, seeds: list[int]) -> Evaluation:
-    """One episode in each copy of the environment; a copy that is done waits for the others."""
-    simulator = env.env
+    """One episode in each copy of the environment."""
+    returns, violations = play(lambda obs: np.asarray(act(policy, obs)), env, seeds)
+    return Evaluation(tuple(returns.tolist()), float(violations.max()))
+
+
+def _stop(copy: int, error: Exception) -> slice:
+    del copy
+    raise error
+
+
+def play(
+    act: Callable[[Float[np.ndarray, "c o"]], Float[np.ndarray, "c n+2"]],
+    env: ConstrainedVectorEnv,
+    seeds: list[int],
+    refuse: Callable[[int, Exception], slice] = _stop,
+    left_out: Bool[np.ndarray, " c"] | None = None,
+) -> tuple[Float[np.ndarray, " c"], Float[np.ndarray, " c"]]:
+    """One episode in each copy; a copy that is done waits for the others. Returns, and largest executed violations.
+
+    `refuse` hears of a copy that cannot go on, and says which copies are given up with it.
+    """
+    simulator, judge = env.env, Judge(env.constraint, "raise", batched=False)
     obs, _ = simulator.reset(seed=seeds)  # pyright: ignore[reportArgumentType]
-    returns, running = np.zeros(len(seeds)), np.ones(len(seeds), bool)
-    largest = 0.0
+    returns, largest = np.zeros(len(seeds)), np.zeros(len(seeds))
+    given_up = np.zeros(len(seeds), bool) if left_out is None else left_out.copy()
+    running = ~given_up
     while running.any():
-        rows = np.asarray(act(policy, np.asarray(obs, np.float32)))
+        seen = np.asarray(obs, np.float32)
+        rows = act(seen)
         actions, violations, tolerances = rows[:, :-2], rows[:, -2], rows[:, -1]
-        _check_actions(env, obs, actions, running & ~(violations <= tolerances))
-        largest = max(largest, float(violations[running].max()))
+        for copy in np.flatnonzero(running & ~(violations <= tolerances)).tolist():
+            if not given_up[copy]:
+                error = judge.explain(seen[copy], actions[copy], f" of evaluation episode {copy}")
+                given_up[refuse(copy, error)] = True
+        if given_up.any():
+            running &= ~given_up
+            # Some action that the simulator can step with: that of a copy which goes on.
+            actions = np.where(given_up[:, None], actions[np.argmax(running)], actions)
+        np.maximum(largest, violations, out=largest, where=running)
         obs, rewards, terminated, truncated, _ = simulator.step(actions)
-        _check_rewards(rewards, running)
+        for copy in np.flatnonzero(running & ~np.isfinite(rewards)).tolist():
+            if not given_up[copy]:
+                error = NotFiniteError(
+                    f"A reward of evaluation episode {copy} is {rewards[copy]}: the environment must give finite ones."
+                )
+                given_up[refuse(copy, error)] = True
         returns += np.where(running, rewards, 0.0)
         running &= ~(terminated | truncated)
-    return Evaluation(tuple(returns.tolist()), largest)
-
-
-def _check_rewards(rewards: NDArray, running: NDArray[np.bool_]) -> None:
-    bad = np.flatnonzero(running & ~np.isfinite(rewards))
-    if len(bad):
-        raise NotFiniteError(
-            f"A reward of evaluation episode {bad[0]} is {rewards[bad[0]]}: the environment must give finite ones."
-        )
-
-
-def _check_actions(env: ConstrainedVectorEnv, obs: NDArray, actions: NDArray, refused: NDArray[np.bool_]) -> None:
-    if refused.any():
-        copy = int(np.argmax(refused))
-        judge = Judge(env.constraint, "raise", batched=False)
-        raise judge.explain(np.asarray(obs[copy], np.float32), actions[copy], f" of evaluation episode {copy}")
+    return returns, largest

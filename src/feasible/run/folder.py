@@ -58,6 +58,7 @@ class RunFolder:
         self.policy = path / "policy.feasible"
         self.metrics = path / "metrics.jsonl"
         self._config = path / "config.json"
+        self._mark = self.checkpoint / "population.json"
 
     def create(self, config: RunConfig) -> None:
         """Begin a run here; refused where one has begun."""
@@ -117,6 +118,21 @@ class RunFolder:
                 f"{self.metrics} could not be written ({cause.strerror}): free some space and resume the run; "
                 "its last checkpoint is intact",
             ) from cause
+
+    def population(self) -> Path | None:
+        """The folder of the population that the run is trained in, if it has been saved in one and has not ended."""
+        if not self._mark.exists():
+            return None
+        home = (self.path / json.loads(self._mark.read_text())["population"]).resolve()
+        return home if home.exists() else None
+
+    def join_population(self, home: Path, step: int) -> None:
+        """Say in which population, and at which step, the run's state is."""
+        mark = {"population": os.path.relpath(home, self.path), "step": step}
+        write_atomically(self._mark, (json.dumps(mark) + "\n").encode())
+
+    def leave_population(self) -> None:
+        self._mark.unlink(missing_ok=True)
 
     def flush_metrics(self) -> int:
         """Bring the lines to the disk; how many bytes they are."""

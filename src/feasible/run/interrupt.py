@@ -8,14 +8,14 @@ from types import FrameType
 from typing import Protocol
 
 
-class Haltable(Protocol):
-    """What looks at `halted` between two steps."""
+class Halting(Protocol):
+    """A driver that looks after every step whether it is to end."""
 
     halted: bool
 
 
 @contextmanager
-def halted_by(driver: Haltable, signals: Sequence[signal.Signals]) -> Iterator[None]:
+def halted_by(driver: Halting, signals: Sequence[signal.Signals]) -> Iterator[None]:
     """Let the signals end `driver.advance` after the running step; a second Ctrl-C ends the program at once.
 
     Python lets only the main thread handle signals: elsewhere they do what they did before.

@@ -84,6 +84,12 @@ def train(folder: RunFolder, watcher: Watcher | None = None) -> Outcome:
         if saved is not None and saved.finished:
             checkpoint.drop_replay(folder.checkpoint)
             return Outcome(saved.step, finished=True, already=True)
+        home = folder.population()
+        if home is not None:
+            raise ValueError(
+                f"{folder.path} is trained in a population, whose state is in {home}: go on with all of its runs "
+                "together, as they were started."
+            )
         algorithm = build_algorithm(config.algorithm)
         driver = _driver(algorithm, config)
         try:

@@ -19,7 +19,7 @@ class Steps:
     """One step of all copies, a row each."""
 
     packets: Float[np.ndarray, "copies packet"]
-    """[next_obs | seen | reward, terminated, truncated], as `programs.pack` writes one."""
+    """[next_obs | seen | reward, terminated, truncated], as `step.pack` writes one."""
     rewards: Float64[np.ndarray, " copies"]
     """The same rewards before they were rounded."""
     ended: Bool[np.ndarray, " copies"]

@@ -1,0 +1,174 @@
+"""SAC, PPO and TRPO against the field: unconstrained HalfCheetah, the same settings and budget on both sides.
+
+    python -m benchmarks.baselines speed    [--rounds 6]
+    python -m benchmarks.baselines learning [--seeds 5] [--jobs 2] [--out FILE]
+
+Peers are Stable-Baselines3's SAC and PPO and sb3-contrib's TRPO with their defaults; ours have the same sizes, rates,
+discounts and lengths (and the action box for a constraint). Speed: both sides take turns on one core with one thread.
+Learning: the return of 10 episodes without exploration at the end of the budget, for every seed.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+# Read when JAX and PyTorch start: one thread each.
+os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+os.environ["OMP_NUM_THREADS"] = "1"
+
+import gymnasium as gym
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import feasible
+from feasible.agents import PPO, SAC, TRPO, Agent
+
+METHODS: dict[str, tuple[type[Agent], dict[str, object], int]] = {
+    "SAC": (
+        SAC,
+        {
+            "hidden_layers": (256, 256),
+            "rate": 3e-4,
+            "batch_size": 256,
+            "entropy_weight": 1.0,
+            "entropy_target": -6.0,
+            "warmup": 100,
+            "learning_starts": 100,
+        },
+        20_000,
+    ),
+    "PPO": (PPO, {"normalised": False}, 100_000),
+    "TRPO": (TRPO, {"normalised": False, "minibatch": 128, "epochs": 10, "products": 15}, 100_000),
+}
+"""Ours, its settings where they are not those of the peer already, and the budget."""
+ROUND = {"SAC": 500, "PPO": 2_048, "TRPO": 2_048}  # steps that include the same share of updates
+TARGET = 3.0
+
+
+def ours(name: str, seed: int) -> Agent:
+    kind, settings, _ = METHODS[name]
+    return kind(feasible.make("halfcheetah-box"), seed=seed, **settings)  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+def peer(name: str, seed: int):
+    import torch  # pyright: ignore[reportMissingImports]
+    from sb3_contrib import TRPO as ContribTRPO  # noqa: N811  # pyright: ignore[reportMissingImports]
+    from stable_baselines3 import PPO as SB3PPO  # pyright: ignore[reportMissingImports]
+    from stable_baselines3 import SAC as SB3SAC  # pyright: ignore[reportMissingImports]
+
+    torch.set_num_threads(1)
+    kind = {"SAC": SB3SAC, "PPO": SB3PPO, "TRPO": ContribTRPO}[name]
+    return kind("MlpPolicy", gym.make("HalfCheetah-v5"), device="cpu", seed=seed)
+
+
+def learned(name: str, side: str, seed: int, steps: int) -> float:
+    """Mean return of 10 episodes after training."""
+    if side == "ours":
+        return ours(name, seed).learn(steps).evaluate(10, seed=seed).mean
+    model = peer(name, seed)
+    model.learn(steps, log_interval=1_000_000)
+    env, returns = gym.make("HalfCheetah-v5"), []
+    for episode in range(10):
+        obs, _ = env.reset(seed=1_000 + 10 * seed + episode)
+        total, over = 0.0, False
+        while not over:
+            action, _ = model.predict(obs, deterministic=True)
+            obs, reward, terminated, truncated, _ = env.step(action)
+            total, over = total + float(reward), terminated or truncated
+        returns.append(total)
+    return float(np.mean(returns))
+
+
+def stepper(name: str, side: str) -> Callable[[int], object]:
+    """Makes so many steps of training, past the first updates."""
+    if side == "ours":
+        agent = ours(name, 0)
+        agent.learn(2 * ROUND[name])
+        return agent.learn
+    model = peer(name, 0)
+    model.learn(ROUND[name], log_interval=1_000_000)
+    return lambda steps: model.learn(steps, log_interval=1_000_000, reset_num_timesteps=False)
+
+
+def speed(rounds: int) -> Table:
+    result = Table(title="Steps a second of training, HalfCheetah, one thread")
+    for column in ("", "ours", "Stable-Baselines3", "ratio", f"target {TARGET:.0f}x"):
+        result.add_column(column, justify="left" if not column else "right")
+    for name in METHODS:
+        sides = {side: stepper(name, side) for side in ("ours", "peer")}
+        rates: dict[str, list[float]] = {side: [] for side in sides}
+        for _ in range(rounds):
+            for side, make in sides.items():
+                start = time.perf_counter()
+                make(ROUND[name])
+                rates[side].append(ROUND[name] / (time.perf_counter() - start))
+        ratio = statistics.median(own / other for own, other in zip(rates["ours"], rates["peer"], strict=True))
+        own, other = (f"{statistics.median(rates[side]):,.0f}" for side in ("ours", "peer"))
+        result.add_row(name, own, other, f"{ratio:.2f}x", "reached" if ratio >= TARGET else "missed")
+    return result
+
+
+def learning(seeds: int, jobs: int, out: Path | None) -> Table:
+    """Every run in a process of its own, so many at a time."""
+    waiting = [(name, side, seed) for name in METHODS for seed in range(seeds) for side in ("peer", "ours")]
+    running: dict[tuple[str, str, int], subprocess.Popen[str]] = {}
+    returns: dict[tuple[str, str, int], float] = {}
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            key = waiting.pop(0)
+            words = [sys.executable, "-m", "benchmarks.baselines", "one", *map(str, key)]
+            running[key] = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        time.sleep(0.2)
+        for key, process in list(running.items()):
+            if process.poll() is not None:
+                assert process.stdout is not None
+                said = process.stdout.read().split()
+                del running[key]
+                if process.returncode:
+                    raise RuntimeError(f"{key} ended with code {process.returncode}")
+                returns[key] = float(said[-1])
+                if out is not None:
+                    out.write_text(json.dumps({" ".join(map(str, k)): value for k, value in returns.items()}, indent=1))
+    result = Table(title=f"Return after training, HalfCheetah, {seeds} seeds: mean and standard deviation")
+    for column in ("", "steps", "ours", "Stable-Baselines3", "difference in standard errors"):
+        result.add_column(column, justify="left" if not column else "right")
+    for name, (_, _, steps) in METHODS.items():
+        own, other = (np.array([returns[name, side, seed] for seed in range(seeds)]) for side in ("ours", "peer"))
+        error = np.sqrt((own.var(ddof=1) + other.var(ddof=1)) / seeds)
+        sides = [f"{x.mean():,.0f} +- {x.std(ddof=1):,.0f}" for x in (own, other)]
+        result.add_row(name, f"{steps:,}", *sides, f"{(own.mean() - other.mean()) / error:+.1f}")
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("speed").add_argument("--rounds", type=int, default=6)
+    learn = commands.add_parser("learning")
+    learn.add_argument("--seeds", type=int, default=5)
+    learn.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    learn.add_argument("--out", type=Path, default=None, help="write every return to this file as it comes")
+    one = commands.add_parser("one")
+    one.add_argument("name", choices=METHODS)
+    one.add_argument("side", choices=("ours", "peer"))
+    one.add_argument("seed", type=int)
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    if options.command == "one":
+        print(learned(options.name, options.side, options.seed, METHODS[options.name][2]))
+    elif options.command == "speed":
+        Console().print(speed(options.rounds))
+    else:
+        Console().print(learning(options.seeds, options.jobs, options.out))
+
+
+if __name__ == "__main__":
+    main()

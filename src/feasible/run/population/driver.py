@@ -1,0 +1,138 @@
+"""The driver of a population: all agents, a copy of the environment each, one compiled dispatch a step for all.
+
+    the copies make a step -> the program stores all of it, updates, chooses and certifies the next actions -> ...
+
+Every agent does what it would do alone (`feasible.run.driver`): the same seeds, keys and updates in the same order. One
+that cannot go on (a loss that is not finite, say) is left out from there on and stops no other.
+"""
+
+from collections.abc import Callable, Sequence
+
+import jax
+import numpy as np
+from jaxtyping import Array, Bool, Float, PyTree
+
+from feasible.algorithms.base import Algorithm
+from feasible.constraints import Judge
+from feasible.run.finite import finite, learned_fault
+from feasible.run.population.programs import PopulationPrograms
+from feasible.run.population.tallies import Tallies
+from feasible.run.step import JUDGEMENTS, Carry
+from feasible.run.vector_plant import Steps, VectorPlant
+
+
+class Population:
+    """Training of several agents on copies of one environment. `start` or `restore` first, then `advance`."""
+
+    def __init__(self, algorithms: Sequence[Algorithm], plant: VectorPlant, seeds: Sequence[int]):
+        if not len(algorithms) == plant.copies == len(seeds):
+            raise ValueError(f"{len(algorithms)} agents need as many seeds and copies of the environment.")
+        self.plant, self.seeds = plant, tuple(seeds)
+        self.programs = PopulationPrograms(algorithms, plant.spec)
+        self.tallies = Tallies(len(algorithms))
+        self.failures: dict[int, str] = {}
+        """By agent: why it was left out."""
+        self.step = 0
+        self.halted = False
+        """Set (by a signal, say) to end `advance` after the running step."""
+        self._size = plant.spec.action_size
+        self._rows = tuple(group.rows for group in self.programs.groups)
+        self._warmups = np.array([algorithm.warmup for algorithm in algorithms])
+        self._leaves: list[Array] = []
+        self._actions: Float[np.ndarray, "agents n"] = np.zeros((plant.copies, self._size), np.float32)
+
+    @property
+    def live(self) -> Bool[np.ndarray, " agents"]:
+        """Which agents have not failed."""
+        return self.tallies.live
+
+    @property
+    def carries(self) -> list[Carry]:
+        """By group: the carries of its agents, stacked."""
+        return self.programs.carries(self._leaves)
+
+    @property
+    def policies(self) -> list[PyTree[Array]]:
+        """By group: the policies of its agents, stacked."""
+        groups = zip(self.programs.groups, self.carries, strict=True)
+        return [group.algorithms[0].policy(carry.algorithm) for group, carry in groups]
+
+    def start(self) -> None:
+        """Begin: first observations, initial states, first actions."""
+        obs = self.plant.reset(self.seeds)
+        self._leaves, report = self.programs.first(self.seeds, obs)
+        self._take(np.asarray(report), obs, ())
+
+    def restore(self, carries: list[Carry], step: int, tallies: Tallies, failures: dict[int, str]) -> None:
+        """Go on from a saved state; the environment has been restored by the caller."""
+        self._leaves, self.step, self.tallies, self.failures = jax.tree.leaves(carries), step, tallies, failures
+        self._actions = np.concatenate([np.asarray(carry.decision.executed) for carry in carries])
+        self._idle()
+
+    def restore_in_new_episodes(
+        self, carries: list[Carry], step: int, tallies: Tallies, failures: dict[int, str]
+    ) -> None:
+        """The same for copies whose state cannot be saved: the running episodes are given up."""
+        obs = self.plant.reset([seed + step for seed in self.seeds])
+        self.step, self.tallies, self.failures = step, tallies, failures
+        tallies.episode_return[:] = 0.0
+        self._leaves, report = self.programs.begin(jax.tree.leaves(carries), obs, self.programs.warm(step))
+        self._take(np.asarray(report), obs, ())
+
+    def advance(self, until: int, made: Callable[[int], None] = lambda step: None) -> None:
+        """Make steps until `until` have been made in all; `made` hears of each. Ends early when no agent is left."""
+        begin = self._size + len(JUDGEMENTS)
+        while self.step < until and not self.halted and self.live.any():
+            steps = self.plant.step(self._actions)
+            self.step += 1
+            program = self.programs.program(self.step)
+            self._leaves, report = program.function(self._leaves, steps.packets)
+            # The device is at work: whatever needs no answer of it is done meanwhile.
+            self._count(steps)
+            numbers = np.asarray(report)
+            self._take(numbers, self.plant.seen(steps), program.own)
+            self.tallies.add_metrics(program, self._rows, numbers[:, begin:])
+            made(self.step)
+
+    def fail(self, agent: int, reason: Exception) -> None:
+        """Leave an agent out: its numbers stay as they are, its copy of the environment idles."""
+        self.failures[agent] = str(reason)
+        self.live[agent] = False
+
+    def _count(self, steps: Steps) -> None:
+        for agent, fault in steps.faults(self.step).items():
+            if self.live[agent]:
+                self.fail(agent, fault)
+        self.tallies.add_steps(steps)
+
+    def _take(
+        self, numbers: Float[np.ndarray, "agents r"], obs: Float[np.ndarray, "agents o"], own: Sequence[tuple[str, ...]]
+    ) -> None:
+        """Accept the next actions, if they are ones that may be executed."""
+        size = self._size
+        judgements = numbers[:, size : size + len(JUDGEMENTS)]
+        certified = judgements[:, 0] <= judgements[:, 1]
+        if not (certified.all() and finite(numbers)):
+            certified &= np.isfinite(numbers).all(axis=1)
+            for agent in np.flatnonzero(self.live & ~certified).tolist():
+                self.fail(agent, self._explain(numbers[agent], obs[agent], own[agent] if own else ()))
+        self.tallies.add_judgements(judgements, self._warmups <= self.step)
+        self._actions = numbers[:, :size]
+        self._idle()
+
+    def _idle(self) -> None:
+        """Copies whose agent has failed take the action of another: something that an environment can step with."""
+        if self.failures and self.live.any():
+            actions = np.array(self._actions)
+            actions[~self.live] = actions[np.argmax(self.live)]
+            self._actions = actions
+
+    def _explain(
+        self, numbers: Float[np.ndarray, " r"], obs: Float[np.ndarray, " o"], own: tuple[str, ...]
+    ) -> Exception:
+        """Why an agent cannot go on: the losses first, since where the networks have gone the action only follows."""
+        diverged = learned_fault(own, numbers[self._size + len(JUDGEMENTS) :], self.step)
+        if diverged is not None:
+            return diverged
+        judge = Judge(self.plant.constraint, "raise", batched=False)
+        return judge.explain(obs, numbers[: self._size], f" after step {self.step}")

@@ -1,0 +1,105 @@
+"""Agents merged into one algorithm against the same agents alone: 200 updates on recorded transitions, in float64."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient, ThroughProjection
+from feasible.algorithms.base import Algorithm
+from feasible.algorithms.ddpg import DDPG
+from feasible.algorithms.merged import OneOf, alike, merged
+from feasible.algorithms.sac import SAC
+from feasible.run.population.programs import PopulationPrograms, in_groups
+from feasible.run.programs import Programs
+from feasible.run.step import Step
+from tests.algorithms.plain import ball_task, random_transition
+
+SPEC = ball_task()
+UPDATES = 200
+NFWPO = DDPG(rule=FrankWolfe(0.05), noise=0.1, warmup=0, batch_size=8, replay_size=64, hidden_layers=(8, 6))
+# One group of four methods and of other numbers, one of SAC, which updates at every other step.
+AGENTS: Sequence[Algorithm] = (
+    NFWPO,
+    replace(NFWPO, rule=FrankWolfe(0.2), actor_rate=1e-3),
+    replace(NFWPO, rule=PolicyGradient(), discount=0.9),
+    replace(NFWPO, rule=PolicyGradient(), shaping=3.0, noise=0.3),
+    replace(NFWPO, rule=ThroughProjection(), critic_rate=3e-3, target_ratio=0.05),
+    SAC(warmup=0, learning_starts=0, interval=2, updates=2, batch_size=4, replay_size=64, hidden_layers=(8,)),
+)
+SEEDS = (0, 1, 2, 2, 4, 5)
+
+
+def recorded(agent: int) -> np.ndarray:
+    """First an observation, then packets, of an environment that does not care what it is told."""
+    rng, packets = np.random.default_rng(agent), []
+    for step in range(UPDATES):
+        made = random_transition(rng, SPEC, terminated=step % 7 == 0, truncated=step % 5 == 0)
+        ends = jnp.stack([made.reward, made.terminated.astype(float), made.truncated.astype(float)])
+        packets.append(jnp.concatenate([made.next_obs, made.obs, ends]))
+    return np.stack(packets)
+
+
+def test_agents_in_a_population_learn_what_they_learn_alone() -> None:
+    """Equal to 1e-6 after 200 updates, though the neighbours' methods, numbers, batches and intervals are others."""
+    packets = np.stack([recorded(agent) for agent in range(len(AGENTS))], axis=1)
+    obs = packets[-1, :, : SPEC.observation_size]
+    together = PopulationPrograms(AGENTS, SPEC)
+    assert [group.size for group in together.groups] == [5, 1]
+    leaves, report = together.first(SEEDS, obs)
+    reports = [np.asarray(report)]
+    for step, rows in enumerate(packets, 1):
+        leaves, report = together.program(step).function(leaves, rows)
+        reports.append(np.asarray(report))
+    carries = together.carries(leaves)
+    for agent, algorithm in enumerate(AGENTS):
+        number, group = next((n, g) for n, g in enumerate(together.groups) if g.rows.start <= agent < g.rows.stop)
+        alone = Programs(algorithm, SPEC)
+        own, expected = alone.first(jax.random.key(SEEDS[agent]), obs[agent])
+        size = len(expected)
+        np.testing.assert_allclose(reports[0][agent, :size], expected, atol=1e-9)
+        for step in range(1, len(packets) + 1):
+            program = alone.program(step)
+            own, expected = program.function(own, packets[step - 1, agent])
+            np.testing.assert_allclose(reports[step][agent, :size], expected[:size], atol=1e-6)
+            names = together.program(step).metrics[number]
+            assert together.program(step).own[agent] == program.metrics
+            columns = [size + names.index(name) for name in program.metrics]
+            np.testing.assert_allclose(reports[step][agent, columns], expected[size:], rtol=1e-6, atol=1e-9)
+        mine = jax.tree.map(lambda leaf, row=agent - group.rows.start: leaf[row], carries[number])
+        for found, known in zip(jax.tree.leaves(mine), own, strict=True):
+            np.testing.assert_allclose(found, known, rtol=1e-6, atol=1e-6)
+
+
+def test_what_decides_shapes_keeps_agents_apart_and_numbers_do_not() -> None:
+    same = (replace(NFWPO, discount=0.5), replace(NFWPO, rule=PolicyGradient(), shaping=1.0))
+    assert all(alike(other) == alike(NFWPO) for other in same)
+    apart = ({"batch_size": 9}, {"warmup": 1}, {"hidden_layers": (8, 7)}, {"actor_interval": 2}, {"output": "relu"})
+    assert all(alike(replace(NFWPO, **changes)) != alike(NFWPO) for changes in apart)
+    assert in_groups([AGENTS[5], AGENTS[0], AGENTS[5], AGENTS[3]]) == [0, 2, 1, 3]
+
+
+def test_equal_numbers_stay_numbers_and_one_rule_stays_itself() -> None:
+    assert merged([NFWPO, NFWPO], "float32") == NFWPO
+    mixed = merged(AGENTS[:5], "float32")
+    assert isinstance(mixed.rule, OneOf)  # pyright: ignore[reportAttributeAccessIssue]
+    assert mixed.rule.which.tolist() == [0, 0, 1, 1, 2]  # pyright: ignore[reportAttributeAccessIssue]
+    np.testing.assert_allclose(mixed.rule.rules[0].step[:2], [0.05, 0.2])  # pyright: ignore[reportAttributeAccessIssue]
+    np.testing.assert_allclose(mixed.shaping, [0, 0, 0, 3, 0])  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_products_are_in_full_precision() -> None:
+    """Recent GPUs round the factors of a float32 product to 10 bits unless told otherwise."""
+    step = Step(NFWPO, SPEC)
+    carry = Programs(NFWPO, SPEC).shape
+    packet = jax.ShapeDtypeStruct((2 * SPEC.observation_size + 3,), SPEC.low.dtype)
+
+    def advance(carry: object, packet: jax.Array) -> object:
+        return step.advance(carry, packet, due=frozenset({"actor", "critic"}), warm=False)  # pyright: ignore[reportArgumentType]
+
+    text = jax.jit(advance).lower(carry, packet).as_text()
+    products = [line for line in text.splitlines() if "stablehlo.dot_general" in line]
+    assert len(products) > 10
+    assert all("precision = [HIGHEST, HIGHEST]" in line for line in products)
