@@ -23,7 +23,8 @@ from feasible.run.population.driver import Population
 from feasible.run.population.evaluation import PopulationEvaluator
 from feasible.run.population.memory import check_memory
 from feasible.run.population.programs import in_groups
-from feasible.run.sweep import ERRORS, Failure
+from feasible.run.processes import ERRORS
+from feasible.run.sweep import Failure
 from feasible.run.training import Line
 from feasible.run.vector_plant import VectorPlant
 
