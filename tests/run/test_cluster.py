@@ -15,10 +15,9 @@ from rich.console import Console
 from feasible.run import checkpoint
 from feasible.run.checkpoint import STATE
 from feasible.run.cluster import Cluster
-from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.folder import RunConfig
 from feasible.run.launch import grid
-from feasible.run.sweep import run_all
-from feasible.run.training import train
+from feasible.run.sweep import prepare, run_all
 from tests.run.runs import CACHE_SETTINGS, ROOT, SMALL, assert_equal_runs
 
 ray = pytest.importorskip("ray", reason="Ray is an extra")
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.filterwarnings(
     r"ignore:.*_at_fork:pytest.PytestUnraisableExceptionWarning", r"ignore:os\.fork"
 )
-STEPS = 2000
+STEPS = 1000
 
 
 @pytest.fixture(scope="module")
@@ -59,17 +58,10 @@ def configs(variant: str, steps: int) -> list[RunConfig]:
         steps=steps,
         changes=SMALL,
         variant=variant,
-        evaluation_interval=1000,
+        evaluation_interval=250,
         evaluation_episodes=2,
         checkpoint_interval=100,
     )
-
-
-def undisturbed(out: Path, config: RunConfig) -> RunFolder:
-    folder = RunFolder(out / config.name)
-    folder.create(config)
-    train(folder)
-    return folder
 
 
 def test_nothing_is_lost_with_a_machine(machines: "LocalCluster", tmp_path: Path) -> None:
@@ -95,8 +87,10 @@ def test_nothing_is_lost_with_a_machine(machines: "LocalCluster", tmp_path: Path
     assert lost == [True]
     assert failures == []
     assert "2 of 2 done" in console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
-    for folder in folders:
-        assert_equal_runs(folder, undisturbed(tmp_path / "undisturbed", folder.config()))
+    undisturbed = prepare(tmp_path / "undisturbed", [folder.config() for folder in folders])
+    assert run_all(undisturbed, console) == []
+    for folder, other in zip(folders, undisturbed, strict=True):
+        assert_equal_runs(folder, other)
 
 
 def test_a_stopped_run_ends_with_a_checkpoint(machines: "LocalCluster", tmp_path: Path) -> None:
