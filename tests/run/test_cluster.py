@@ -15,7 +15,7 @@ from rich.console import Console
 from feasible.run import checkpoint
 from feasible.run.checkpoint import STATE
 from feasible.run.cluster import Cluster
-from feasible.run.folder import RunConfig
+from feasible.run.folder import RunConfig, RunFolder
 from feasible.run.launch import grid
 from feasible.run.sweep import prepare, run_all
 from tests.run.runs import CACHE_SETTINGS, ROOT, SMALL, assert_equal_runs
@@ -93,20 +93,28 @@ def test_nothing_is_lost_with_a_machine(machines: "LocalCluster", tmp_path: Path
         assert_equal_runs(folder, other)
 
 
-def test_a_stopped_run_ends_with_a_checkpoint(machines: "LocalCluster", tmp_path: Path) -> None:
-    crew = Cluster(str(machines.address), str(tmp_path), slots=1)
+def test_a_run_at_an_address_that_is_stopped_ends_with_a_checkpoint(
+    machines: "LocalCluster", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("feasible.run.cluster.REFRESH", 0.2)
+    crew = Cluster(str(machines.address), f"file://{tmp_path}/runs", slots=1)
     folder = crew.prepare(configs("stopped", 1_000_000))[0]
+    there = RunFolder(tmp_path / "runs" / folder.config().name)
     training = crew.start(folder)
     deadline = time.monotonic() + 120
-    while not (training.begun and (folder.checkpoint / STATE).exists()):
+    while not (training.begun and (there.checkpoint / STATE).exists()):
         assert training.failure() is None
         assert time.monotonic() < deadline
+        crew.refresh()
         time.sleep(0.05)
     training.stop()
     training.wait()
-    saved = checkpoint.read(folder.checkpoint)
+    saved = checkpoint.read(there.checkpoint)
     assert saved is not None
     assert training.failure() == f"it was stopped at step {saved.step}"
+    crew.refresh()
+    assert folder.metrics.read_bytes() == there.metrics.read_bytes()
+    assert crew.prepare([folder.config()])[0].config() == there.config()
 
 
 def test_a_cluster_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

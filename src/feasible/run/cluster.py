@@ -6,8 +6,10 @@ folder of its machine's own, and this machine has copies of what the overview re
 
 import importlib
 import logging
+import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,8 +45,9 @@ class Cluster:
             raise ValueError(f"jobs must be at least 1, not {slots}.")
         self.slots, self._modules = slots, tuple(modules)
         self._store = Store(place) if is_address(place) else None
-        self._copies = tempfile.TemporaryDirectory() if self._store else None
-        self._root = Path(self._copies.name if self._copies else place).resolve()
+        self._root = Path(tempfile.mkdtemp() if self._store else place).resolve()
+        if self._store:
+            weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
         self._refreshed, self._started = time.monotonic(), list[RunOnCluster]()
         if not ray.is_initialized():
             try:
@@ -80,12 +83,17 @@ class Cluster:
         return training
 
     def refresh(self) -> None:
-        if self._store is None or time.monotonic() - self._refreshed < REFRESH:
+        """Copy the metrics of the runs at an address: now and then, and once more when a run has ended."""
+        if self._store is None:
             return
-        for training in self._started:
-            if training.failure() is None:
+        due = time.monotonic() - self._refreshed > REFRESH
+        for training in list(self._started):
+            ended = training.failure() is not None
+            if due or ended:
                 self._store.pull(training.name, training.folder.path, METRICS)
-        self._refreshed = time.monotonic()
+            if ended:
+                self._started.remove(training)
+        self._refreshed = time.monotonic() if due else self._refreshed
 
 
 class RunOnCluster:
