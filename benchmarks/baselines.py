@@ -46,7 +46,7 @@ METHODS: dict[str, tuple[type[Agent], dict[str, object], int]] = {
             "warmup": 100,
             "learning_starts": 100,
         },
-        20_000,
+        10_000,
     ),
     "PPO": (PPO, {"normalised": False}, 100_000),
     "TRPO": (TRPO, {"normalised": False, "minibatch": 128, "epochs": 10, "products": 15}, 100_000),
