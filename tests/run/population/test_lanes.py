@@ -10,11 +10,9 @@ import jax
 import numpy as np
 import pytest
 
-from feasible.algorithms.base import Algorithm
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.population.groups import dealt, grouped
 from feasible.run.population.lanes import Lanes, lane_threads
-from feasible.run.population.programs import PopulationPrograms
 from feasible.run.population.training import train_population
 from feasible.run.vector_plant import VectorPlant
 from feasible.tasks import TASKS, make_vec
@@ -40,10 +38,10 @@ def toy(shared_programs: None) -> Iterator[None]:
         yield
 
 
-def lanes_of(algorithms: list[Algorithm], lanes: int) -> Lanes:
-    shares = dealt(algorithms, lanes)
-    plants = [VectorPlant(make_vec("toy", len(share))) for share in shares]
-    return Lanes([[algorithms[agent] for agent in share] for share in shares], plants, shares)
+def pair() -> Lanes:
+    """Two lanes of an agent each, which differ in a number."""
+    plants = [VectorPlant(make_vec("toy", 1)) for _ in range(2)]
+    return Lanes([[TOY], [replace(TOY, noise=0.2)]], plants, [[0], [1]])
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +76,8 @@ def test_killed_and_interrupted_they_end_the_same(uninterrupted: list[RunFolder]
         assert_equal_runs(folder, other)
 
 
-def test_lanes_that_differ_in_numbers_share_what_is_traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("feasible.run.population.lanes.PopulationPrograms", PopulationPrograms)  # not the tests' own
-    population = lanes_of([TOY, replace(TOY, noise=0.2)], 2)
+def test_lanes_that_differ_in_numbers_share_what_is_traced_once() -> None:
+    population = pair()
     population.start()
     population.advance(40)
     assert [lane.step for lane in population.lanes] == [40, 40]
@@ -95,7 +92,7 @@ def test_lanes_that_differ_in_numbers_share_what_is_traced_once(monkeypatch: pyt
 
 
 def test_what_one_lane_raises_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    population = lanes_of([TOY] * 4, 2)
+    population = pair()
     population.start()
     step = population.lanes[1].plant.step
 
@@ -112,16 +109,15 @@ def test_what_one_lane_raises_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_lane_whose_agents_have_all_failed_holds_up_no_other() -> None:
-    population = lanes_of([TOY] * 4, 2)
+    population = pair()
     population.start()
-    for agent in range(2):
-        population.lanes[0].fail(agent, ValueError("gone"))
+    population.lanes[0].fail(0, ValueError("gone"))
     heard: list[int] = []
     population.advance(12, heard.append)
     assert heard == list(range(1, 13))
     assert population.step == 12
-    assert population.failures == {0: "gone", 1: "gone"}
-    assert population.live.tolist() == [False, False, True, True]
+    assert population.failures == {0: "gone"}
+    assert population.live.tolist() == [False, True]
     population.close()
 
 
