@@ -1,16 +1,16 @@
 """Populations: agent-steps a second on HalfCheetah, by the number of agents, and where a step's time goes.
 
-    python -m benchmarks.population [--agents 1 5 10 20 40 80] [--methods nfwpo ddpg-projection ...] [--seconds 5]
+    python -m benchmarks.population [--agents 1 5 10 20 40 80] [--lanes 1 2 4] [--seconds 5]
 
 | column      | what it is                                                                                       |
 |-------------|--------------------------------------------------------------------------------------------------|
 | agent-steps | agents times steps a second, everything included but evaluations: what training runs at           |
-| step        | milliseconds of one step of all agents                                                           |
-| environment | of it: the copies' step, on `--threads` threads                                                  |
+| step        | milliseconds of one step of all agents; lanes step side by side, and the parts are those of each |
+| environment | of it: the copies' step, on at most `--threads` threads for each lane                            |
 | handing     | of it: packets in and the dispatch, until the call is back                                       |
 | device      | of it: waiting for the report, the device's work that the host does not hide                     |
 | host        | of it: what is left, the counting                                                                |
-| program     | the program alone, called again and again without an environment: what the device takes at least |
+| program     | a lane's alone, called again and again without an environment: what the device takes at least    |
 
 Agents are the methods' seeds in turn, so that 20 agents are 4 methods of 5 seeds.
 """
@@ -19,7 +19,7 @@ import argparse
 import os
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import jax
@@ -31,14 +31,16 @@ from feasible import tasks
 from feasible.algorithms.base import Algorithm
 from feasible.methods import build_algorithm
 from feasible.run.population.driver import Population
+from feasible.run.population.groups import dealt
+from feasible.run.population.lanes import Lanes, default_lanes, lane_threads
 from feasible.run.population.memory import agent_bytes
-from feasible.run.population.programs import in_groups
 from feasible.run.vector_plant import Steps, VectorPlant
 from feasible.tasks import Preset
 
 METHODS = ("nfwpo", "ddpg-projection", "ddpg-shaping", "ddpg-optlayer")
 LAUNCHES = 200
 SETTLED = 30  # steps before anything is timed
+TOGETHER = 200  # steps after which the lanes meet, as they do at every line of a log
 
 
 @dataclass
@@ -65,7 +67,7 @@ class Watched(VectorPlant):
 class Timed:
     """A program whose call, and the wait for its report, are timed."""
 
-    def __init__(self, function: "jax.stages.Wrapped", split: Split):
+    def __init__(self, function: Callable[..., tuple[list[jax.Array], jax.Array]], split: Split):
         self.function, self.split = function, split
 
     def __call__(self, leaves: list[jax.Array], packets: np.ndarray) -> tuple[list[jax.Array], "TimedReport"]:
@@ -81,6 +83,9 @@ class TimedReport:
     def __init__(self, report: jax.Array, split: Split):
         self.report, self.split = report, split
 
+    def copy_to_host_async(self) -> None:
+        self.report.copy_to_host_async()
+
     def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
         del dtype, copy
         begun = time.perf_counter()
@@ -90,65 +95,71 @@ class TimedReport:
 
 
 def algorithms(methods: Sequence[str], agents: int, settings: Preset, task: str) -> list[Algorithm]:
-    """The methods in turn, without a warm-up; those that are alike are then neighbours."""
+    """The methods in turn, without a warm-up."""
     known = tasks.find_task(task)
     chosen = []
     for agent in range(agents):
         algorithm = build_algorithm(known, methods[agent % len(methods)], settings)
         changes = {name: 0 for name in ("warmup", "learning_starts") if hasattr(algorithm, name)}
         chosen.append(replace(algorithm, **changes))
-    return [chosen[agent] for agent in in_groups(chosen)]
+    return chosen
 
 
-def population(options: argparse.Namespace, agents: int) -> tuple[Population, Watched]:
+def population(options: argparse.Namespace, agents: int, lanes: int) -> Lanes:
     """A population that has begun to learn, with its programs compiled."""
-    plant = Watched(tasks.make_vec(options.task, agents, threads=options.threads))
     chosen = algorithms(options.methods, agents, options.settings, options.task)
-    made = Population(chosen, plant, list(range(agents)))
+    shares = dealt(chosen, lanes)
+    threads = [lane_threads(len(share), options.threads) for share in shares]
+    envs = [tasks.make_vec(options.task, len(share), threads=own) for share, own in zip(shares, threads, strict=True)]
+    made = Lanes([[chosen[agent] for agent in share] for share in shares], [Watched(env) for env in envs], shares)
     made.start()
     made.advance(SETTLED)
-    return made, plant
+    return made
 
 
-def measure(options: argparse.Namespace, agents: int) -> list[str]:
+def measure(options: argparse.Namespace, agents: int, lanes: int) -> list[str]:
     """One row of the table."""
     begun = time.perf_counter()
-    made, plant = population(options, agents)
+    made = population(options, agents, lanes)
     ready = time.perf_counter() - begun
     steps, seconds = _timed(made, options.seconds)
-    plant.split = split = Split()
-    _wrap(made, split)
+    splits = [_watch(lane) for lane in made.lanes]
     counted, _ = _timed(made, options.seconds / 2)
-    parts = [1e3 * part / counted for part in (split.environment, split.handing, split.device)]
+    sums = np.array([[split.environment, split.handing, split.device] for split in splits])
+    parts = (1e3 * sums.mean(axis=0) / counted).tolist()
     step = 1e3 * seconds / steps
-    program = _program_alone(made)
-    plant.close()
+    program = _program_alone(made.lanes[0])
+    made.close()
     if made.failures:
         raise RuntimeError(f"{len(made.failures)} agents failed: {next(iter(made.failures.values()))}")
     return [
         str(agents),
-        str(len(made.programs.groups)),
+        str(lanes),
         f"{agents * steps / seconds:,.0f}",
         f"{step:.3f}",
         *(f"{part:.3f}" for part in parts),
         f"{max(0.0, step - sum(parts)):.3f}",
         f"{program:.3f}",
-        f"{sum(agent_bytes(made.programs)) / 1e9:.1f}",
+        f"{sum(sum(agent_bytes(lane.programs)) for lane in made.lanes) / 1e9:.1f}",
         f"{ready:.0f}",
     ]
 
 
-def _timed(made: Population, seconds: float) -> tuple[int, float]:
+def _timed(made: Lanes, seconds: float) -> tuple[int, float]:
     """Steps made in about so many seconds, and the seconds."""
     first, begun = made.step, time.perf_counter()
     while time.perf_counter() - begun < seconds:
-        made.advance(made.step + 50)
+        made.advance(made.step + TOGETHER)
     return made.step - first, time.perf_counter() - begun
 
 
-def _wrap(made: Population, split: Split) -> None:
-    find = made.programs.program
-    made.programs.program = lambda step: replace(find(step), function=Timed(find(step).function, split))  # pyright: ignore[reportAttributeAccessIssue, reportArgumentType]
+def _watch(lane: Population) -> Split:
+    """Time the parts of a lane's steps from here on."""
+    split, find = Split(), lane.programs.program
+    assert isinstance(lane.plant, Watched)
+    lane.plant.split = split
+    lane.programs.program = lambda step: replace(find(step), function=Timed(find(step).function, split))  # pyright: ignore[reportAttributeAccessIssue, reportArgumentType]
+    return split
 
 
 def _program_alone(made: Population) -> float:
@@ -169,14 +180,9 @@ def _program_alone(made: Population) -> float:
 
 
 def profile(options: argparse.Namespace) -> None:
-    """Write a JAX profile of 50 steps, and the program as XLA compiled it, to a folder."""
-    made, _ = population(options, options.agents[0])
-    packets = np.zeros((made.plant.copies, 2 * made.plant.spec.observation_size + 3), np.float32)
-    function = made.programs.program(made.step + 1).function
-    text = function.lower(made._leaves, packets).compile().as_text()
-    os.makedirs(options.profile, exist_ok=True)
-    with open(os.path.join(options.profile, "program.txt"), "w") as file:
-        file.write(text or "")
+    """Write a JAX profile of 50 steps to a folder."""
+    agents = options.agents[0]
+    made = population(options, agents, (options.lanes or [default_lanes(agents)])[0])
     with jax.profiler.trace(options.profile):
         made.advance(made.step + 50)
 
@@ -184,6 +190,7 @@ def profile(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--agents", type=int, nargs="+", default=[1, 5, 10, 20, 40, 80])
+    parser.add_argument("--lanes", type=int, nargs="+", help="as training has them if not given")
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--settings", choices=("fair", "paper"), default="fair")
     parser.add_argument("--task", default="halfcheetah")
@@ -200,15 +207,15 @@ def main() -> None:
         title=f"{options.task}, {options.settings} settings, {', '.join(options.methods)}; {jax.local_devices()[0]}, "
         f"{options.threads} threads for the environment; milliseconds"
     )
-    for column in ("agents", "groups", "agent-steps/s", "step", "environment", "handing", "device", "host", "program"):
+    for column in ("agents", "lanes", "agent-steps/s", "step", "environment", "handing", "device", "host", "program"):
         table.add_column(column, justify="right")
     table.add_column("GB", justify="right")
     table.add_column("ready, s", justify="right")
-    for agents in options.agents:
+    for agents, lanes in [(n, lanes) for n in options.agents for lanes in options.lanes or [default_lanes(n)]]:
         try:
-            row = measure(options, agents)
+            row = measure(options, agents, lanes)
         except (RuntimeError, ValueError) as failure:  # a device without room for so many: the table goes on
-            console.print(f"{agents} agents: {str(failure).splitlines()[0][:300]}")
+            console.print(f"{agents} agents in {lanes} lanes: {str(failure).splitlines()[0][:300]}")
             continue
         print(" | ".join(row), flush=True)
         table.add_row(*row)

@@ -1,12 +1,14 @@
 """Runs in tests are as a user's, and share compiled programs: most of them train the same small agents."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.run.evaluate import compiled_policy
+from feasible.run.population.groups import Group
+from feasible.run.population.programs import PopulationPrograms
 from feasible.run.programs import Programs
 from tests.run.runs import as_a_user
 
@@ -24,9 +26,9 @@ def shared_programs() -> Iterator[None]:
     def share(make: Callable[..., object]) -> Callable[..., object]:
         made: dict[tuple[str, int], object] = {}
 
-        def shared(algorithm: Algorithm, spec: Spec) -> object:
+        def shared(algorithm: Algorithm | Sequence[Group], spec: Spec, *more: object) -> object:
             key = repr(algorithm), id(spec.constraint)
-            made[key] = made.get(key) or make(algorithm, spec)
+            made[key] = made.get(key) or make(algorithm, spec, *more)
             return made[key]
 
         return shared
@@ -36,4 +38,5 @@ def shared_programs() -> Iterator[None]:
         patch.setattr("feasible.run.driver.Programs", shared_by_drivers)
         patch.setattr("feasible.run.batch_driver.Programs", shared_by_drivers)
         patch.setattr("feasible.run.training.compiled_policy", share(compiled_policy))
+        patch.setattr("feasible.run.population.lanes.PopulationPrograms", share(PopulationPrograms))
         yield

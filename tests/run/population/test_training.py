@@ -22,8 +22,11 @@ from tests.run.runs import assert_equal_runs, files
 from tests.run.test_training import At as AloneAt
 from tests.run.toys import toy_plant, toy_task
 
+pytestmark = pytest.mark.usefixtures("shared_programs")
+
 # Two groups: two methods with the same batch, and one whose batch is smaller and whose actor waits.
-RUNS: Sequence[tuple[str, int, dict[str, Plain]]] = (
+Run = tuple[str, int, dict[str, Plain]]  # method, seed, changes
+RUNS: Sequence[Run] = (
     ("nfwpo", 0, {}),
     ("nfwpo", 1, {"batch_size": 8, "actor_interval": 2}),
     ("ddpg-shaping", 3, {"batch_size": 16}),
@@ -54,7 +57,7 @@ def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
 
 
-def toy_runs(out: Path, runs: Sequence[tuple[str, int, dict[str, Plain]]] = RUNS, steps: int = 100) -> list[RunFolder]:
+def toy_runs(out: Path, runs: Sequence[Run] = RUNS, steps: int = 100) -> list[RunFolder]:
     return [
         new_run(out, configure("toy", algo, seed, steps=steps, checkpoint_interval=35, changes=changes, variant="v"))
         for algo, seed, changes in runs
@@ -62,7 +65,7 @@ def toy_runs(out: Path, runs: Sequence[tuple[str, int, dict[str, Plain]]] = RUNS
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> list[RunFolder]:
+def uninterrupted(shared_programs: None, tmp_path_factory: pytest.TempPathFactory) -> list[RunFolder]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
         folders = toy_runs(tmp_path_factory.mktemp("uninterrupted"))

@@ -61,7 +61,7 @@ class HalfCheetah(Family):
     ) -> tuple[Float64[np.ndarray, " copies"], Infos]:
         velocity = (after.qpos[:, 0] - before.qpos[:, 0]) / self.dt
         forward = self.forward_weight * velocity
-        control = self.control_weight * np.sum(np.square(actions), axis=1)
+        control = self.control_weight * np.add.reduce(np.square(actions), axis=1)
         infos = {
             "x_position": after.qpos[:, 0],
             "x_velocity": velocity,
@@ -95,7 +95,7 @@ class Reacher(Family):
         gap = self._gap(before if self.version == 4 else after)
         # The norm of a vector is numpy's square root of a dot product; `vecdot` is that product, row by row.
         distance = -np.sqrt(np.vecdot(gap, gap)) * self.distance_weight
-        control = -np.sum(np.square(actions), axis=1) * self.control_weight
+        control = -np.add.reduce(np.square(actions), axis=1) * self.control_weight
         return distance + control, {"reward_dist": distance, "reward_ctrl": control}
 
     def _gap(self, frame: Frame) -> Float64[np.ndarray, "copies 3"]:

@@ -73,6 +73,8 @@ class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self._generators: list[np.random.Generator] | None = None
         self._frame: Frame | None = None
         self._elapsed = 0
+        self._everyone = np.ones(num_envs, dtype=bool)
+        self._everyone.flags.writeable = False
 
     def reset(
         self,
@@ -107,15 +109,12 @@ class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self._frame = after
         self._elapsed += 1
         terminated = np.zeros(self.num_envs, dtype=bool)
-        over = self._elapsed == self.episode_length
-        truncated = np.full(self.num_envs, over)
-        if not over:
-            return observations, rewards, terminated, truncated, self._masked(infos)
-        everyone = np.ones(self.num_envs, dtype=bool)
-        final: VectorInfos = {"final_obs": observations, "_final_obs": everyone}
-        final |= {"final_info": self._masked(infos), "_final_info": everyone}
+        if self._elapsed < self.episode_length:
+            return observations, rewards, terminated, terminated.copy(), self._masked(infos)
+        final: VectorInfos = {"final_obs": observations, "_final_obs": self._everyone}
+        final |= {"final_info": self._masked(infos), "_final_info": self._everyone}
         started, reset_infos = self._start(self._generators)
-        return started, rewards, terminated, truncated, {**final, **reset_infos}
+        return started, rewards, terminated, self._everyone.copy(), {**final, **reset_infos}
 
     def get_state(self) -> State:
         """Everything the future depends on, as plain arrays."""
@@ -155,5 +154,7 @@ class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         return Frame(self._positions.copy(), self._velocities.copy(), places)
 
     def _masked(self, infos: Infos) -> VectorInfos:
-        everyone = np.ones(self.num_envs, dtype=bool)
-        return {key: value for name in infos for key, value in ((name, infos[name]), (f"_{name}", everyone))}
+        masked: VectorInfos = {}
+        for name, values in infos.items():
+            masked[name], masked["_" + name] = values, self._everyone
+        return masked

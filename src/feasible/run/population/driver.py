@@ -12,10 +12,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
-from feasible.algorithms.base import Algorithm
 from feasible.constraints import Judge
 from feasible.run.finite import finite, learned_fault
-from feasible.run.population.programs import PopulationPrograms
+from feasible.run.population.programs import Leaves, PopulationPrograms, Program
 from feasible.run.population.tallies import Tallies
 from feasible.run.step import JUDGEMENTS, Carry
 from feasible.run.vector_plant import Steps, VectorPlant
@@ -24,11 +23,11 @@ from feasible.run.vector_plant import Steps, VectorPlant
 class Population:
     """Training of several agents on copies of one environment. `start` or `restore` first, then `advance`."""
 
-    def __init__(self, algorithms: Sequence[Algorithm], plant: VectorPlant, seeds: Sequence[int]):
+    def __init__(self, programs: PopulationPrograms, plant: VectorPlant, seeds: Sequence[int]):
+        algorithms = programs.algorithms
         if not len(algorithms) == plant.copies == len(seeds):
             raise ValueError(f"{len(algorithms)} agents need as many seeds and copies of the environment.")
-        self.plant, self.seeds = plant, tuple(seeds)
-        self.programs = PopulationPrograms(algorithms, plant.spec)
+        self.programs, self.plant, self.seeds = programs, plant, tuple(seeds)
         self.tallies = Tallies(len(algorithms))
         self.failures: dict[int, str] = {}
         """By agent: why it was left out."""
@@ -38,7 +37,7 @@ class Population:
         self._size = plant.spec.action_size
         self._rows = tuple(group.rows for group in self.programs.groups)
         self._warmups = np.array([algorithm.warmup for algorithm in algorithms])
-        self._leaves: list[Array] = []
+        self._leaves: Leaves = []
         self._actions: Float[np.ndarray, "agents n"] = np.zeros((plant.copies, self._size), np.float32)
 
     @property
@@ -61,7 +60,7 @@ class Population:
         """Begin: first observations, initial states, first actions."""
         obs = self.plant.reset(self.seeds)
         self._leaves, report = self.programs.first(self.seeds, obs)
-        self._take(np.asarray(report), obs, ())
+        self._begin(np.asarray(report), obs)
 
     def restore(self, carries: list[Carry], step: int, tallies: Tallies, failures: dict[int, str]) -> None:
         """Go on from a saved state; the environment has been restored by the caller."""
@@ -76,23 +75,31 @@ class Population:
         obs = self.plant.reset([seed + step for seed in self.seeds])
         self.step, self.tallies, self.failures = step, tallies, failures
         tallies.episode_return[:] = 0.0
-        self._leaves, report = self.programs.begin(jax.tree.leaves(carries), obs, self.programs.warm(step))
-        self._take(np.asarray(report), obs, ())
+        self._leaves, report = self.programs.begin(jax.tree.leaves(carries), obs, step)
+        self._begin(np.asarray(report), obs)
 
     def advance(self, until: int, made: Callable[[int], None] = lambda step: None) -> None:
         """Make steps until `until` have been made in all; `made` hears of each. Ends early when no agent is left."""
-        begin = self._size + len(JUDGEMENTS)
+        told: tuple[int, Program, np.ndarray] | None = None
         while self.step < until and not self.halted and self.live.any():
             steps = self.plant.step(self._actions)
             self.step += 1
             program = self.programs.program(self.step)
             self._leaves, report = program.function(self._leaves, steps.packets)
-            # The device is at work: whatever needs no answer of it is done meanwhile.
+            report.copy_to_host_async()  # set off behind the program, not when it is asked for
+            # The device is at work: whatever needs no answer of it is done meanwhile, for this step and the last.
+            if told is not None:
+                self._tally(*told)
             self._count(steps)
             numbers = np.asarray(report)
+            # Before the next dispatch, so that its report gets the same memory: where every address is that of the
+            # step before, a GPU's graph need not be recorded anew.
+            del report
             self._take(numbers, self.plant.seen(steps), program.own)
-            self.tallies.add_metrics(program, self._rows, numbers[:, begin:])
+            told = self.step, program, numbers
             made(self.step)
+        if told is not None:
+            self._tally(*told)
 
     def fail(self, agent: int, reason: Exception) -> None:
         """Leave an agent out: its numbers stay as they are, its copy of the environment idles."""
@@ -105,20 +112,30 @@ class Population:
                 self.fail(agent, fault)
         self.tallies.add_steps(steps)
 
+    def _begin(self, numbers: Float[np.ndarray, "agents r"], obs: Float[np.ndarray, "agents o"]) -> None:
+        self._take(numbers, obs, ())
+        self._judged(self.step, numbers)
+
     def _take(
         self, numbers: Float[np.ndarray, "agents r"], obs: Float[np.ndarray, "agents o"], own: Sequence[tuple[str, ...]]
     ) -> None:
         """Accept the next actions, if they are ones that may be executed."""
         size = self._size
-        judgements = numbers[:, size : size + len(JUDGEMENTS)]
-        certified = judgements[:, 0] <= judgements[:, 1]
+        certified = numbers[:, size] <= numbers[:, size + 1]
         if not (certified.all() and finite(numbers)):
             certified &= np.isfinite(numbers).all(axis=1)
             for agent in np.flatnonzero(self.live & ~certified).tolist():
                 self.fail(agent, self._explain(numbers[agent], obs[agent], own[agent] if own else ()))
-        self.tallies.add_judgements(judgements, self._warmups <= self.step)
         self._actions = numbers[:, :size]
         self._idle()
+
+    def _tally(self, step: int, program: Program, numbers: Float[np.ndarray, "agents r"]) -> None:
+        self._judged(step, numbers)
+        self.tallies.add_metrics(program, self._rows, numbers[:, self._size + len(JUDGEMENTS) :])
+
+    def _judged(self, step: int, numbers: Float[np.ndarray, "agents r"]) -> None:
+        judgements = numbers[:, self._size : self._size + len(JUDGEMENTS)]
+        self.tallies.add_judgements(judgements, self._warmups <= step)
 
     def _idle(self) -> None:
         """Copies whose agent has failed take the action of another: something that an environment can step with."""

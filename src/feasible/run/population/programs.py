@@ -1,91 +1,51 @@
 """The programs of a population: one compiled dispatch for one step of all agents.
 
-Agents whose algorithms are alike are one group, and each group is one `vmap` of the same functions that a lone agent
-runs (`feasible.run.step`), all in one program. One packet of numbers goes in for all agents and one report comes back.
+Each group of agents whose algorithms are alike is one `vmap` of the same functions that a lone agent runs
+(`feasible.run.step`), all in one program. One packet of numbers goes in for all agents and one report comes back.
 Which parts of each group's update are due is settled before the program is made, as for a lone agent.
 """
 
 import math
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import groupby
-from typing import TypeVar
+from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree, UInt32
 
 from feasible.algorithms.base import Algorithm, Spec
-from feasible.algorithms.merged import alike, merged
-from feasible.run.step import Carry, Result, Step, due_after, numbers_of
+from feasible.run.evaluate import certified_action
+from feasible.run.population.groups import Due, Group
+from feasible.run.step import Carry, Result, Step, numbers_of
 
-Due = tuple[frozenset[str], bool]
-"""The parts of an update that follow a step, and whether the next action is one of the warm-up."""
-Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True)
-class Group:
-    """Agents next to each other in the population whose algorithms are alike."""
-
-    rows: slice
-    algorithms: tuple[Algorithm, ...]
-    spec: Spec
-
-    @property
-    def size(self) -> int:
-        return len(self.algorithms)
-
-    @cached_property
-    def merged(self) -> Algorithm:
-        return merged(self.algorithms, self.spec.low.dtype)
-
-    def vmap(self, function: Callable[..., Answer]) -> Callable[..., Answer]:
-        """`function(algorithm, *arguments of one agent)` over the agents, each with its own algorithm."""
-        numbers, rest = eqx.partition(self.merged, lambda leaf: isinstance(leaf, np.ndarray))
-
-        def one(numbers: PyTree[Array], *arguments: PyTree[Array]) -> Answer:
-            return function(eqx.combine(numbers, rest), *arguments)
-
-        return partial(jax.vmap(one), numbers)
-
-    def due(self, step: int) -> Due:
-        algorithm = self.algorithms[0]
-        return due_after(algorithm, step), step < algorithm.warmup
-
-    def advanced(self, carry: Carry, packets: Float[Array, "k packet"], due: Due) -> Result:
-        """One step of every agent."""
-
-        def advance(algorithm: Algorithm, carry: Carry, packet: Array) -> Result:
-            return Step(algorithm, self.spec).advance(carry, packet, due=due[0], warm=due[1])
-
-        return self.vmap(advance)(carry, packets)
+Leaves = list[Array]
+Numbers = list[PyTree[Array]]
+"""By group: the numbers that its agents differ in."""
 
 
-def grouped(algorithms: Sequence[Algorithm], spec: Spec) -> list[Group]:
-    """Neighbours that are alike, together."""
-    groups, first = [], 0
-    for _, members in groupby(algorithms, key=alike):
-        known = tuple(members)
-        groups.append(Group(slice(first, first + len(known)), known, spec))
-        first += len(known)
-    return groups
+class Shared:
+    """A jitted function for several lanes: the first call compiles, and others at the same time wait for it."""
 
+    def __init__(self, function: "jax.stages.Wrapped"):
+        self.function, self._compiling, self._ready = function, threading.Lock(), False
 
-def in_groups(algorithms: Sequence[Algorithm]) -> list[int]:
-    """An order in which those that are alike are neighbours: they become one group."""
-    kinds = [alike(algorithm) for algorithm in algorithms]
-    return sorted(range(len(algorithms)), key=lambda agent: (kinds.index(kinds[agent]), agent))
+    def __call__(self, *arguments: PyTree[Array]) -> tuple[Leaves, Array]:
+        if self._ready:
+            return self.function(*arguments)
+        with self._compiling:
+            answer = self.function(*arguments)
+            self._ready = True
+        return answer
 
 
 @dataclass(frozen=True)
 class Program:
     """A compiled step of all agents for one set of due updates."""
 
-    function: "jax.stages.Wrapped"
+    function: Callable[[Leaves, Float[np.ndarray, "agents packet"]], tuple[Leaves, Array]]
     metrics: tuple[tuple[str, ...], ...]
     """By group: the names of the metrics in its rows of the report, those of all its agents together."""
     own: tuple[tuple[str, ...], ...]
@@ -93,35 +53,63 @@ class Program:
 
 
 class PopulationPrograms:
-    """The programs of a population on one task, made when first needed; carries travel as one list of leaves."""
+    """The programs of a population on one task, made when first needed; carries travel as one list of leaves.
 
-    def __init__(self, algorithms: Sequence[Algorithm], spec: Spec):
-        self.spec = spec
-        self.algorithms = tuple(algorithms)
-        self.groups = grouped(algorithms, spec)
+    `compiled` keeps what has been jitted, for other lanes of the same `grouped`, on the same task.
+    """
+
+    def __init__(self, groups: Sequence[Group], spec: Spec, compiled: dict[Hashable, Shared] | None = None):
+        self.spec, self.groups = spec, tuple(groups)
+        self.algorithms = tuple(algorithm for group in groups for algorithm in group.algorithms)
         self.traces = 0
         self.made: dict[tuple[Due, ...], Program] = {}
-        self._settled = max(max(a.warmup, a.updates_after) for a in algorithms)
-        self._period = math.lcm(*(every for a in algorithms for every in a.intervals.values()))
+        self._compiled = {} if compiled is None else compiled
+        self._settled = max(max(a.warmup, a.updates_after) for a in self.algorithms)
+        self._period = math.lcm(*(every for a in self.algorithms for every in a.intervals.values()))
         self._by_phase: dict[int, Program] = {}
-        keys = jax.ShapeDtypeStruct((len(algorithms), *_key_data(0).shape), jnp.uint32)
-        obs = jax.ShapeDtypeStruct((len(algorithms), spec.observation_size), spec.low.dtype)
-        self.shapes: list[Carry] = [result[0] for result in jax.eval_shape(self._first, keys, obs)]
+        agents = len(self.algorithms)
+        self._packets = jax.ShapeDtypeStruct((agents, 2 * spec.observation_size + 3), spec.low.dtype)
+        keys = jax.ShapeDtypeStruct((agents, *_key_data(0).shape), jnp.uint32)
+        obs = jax.ShapeDtypeStruct((agents, spec.observation_size), spec.low.dtype)
+        host_numbers = [group.numbers for group in groups]
+        self.shapes: list[Carry] = [result[0] for result in jax.eval_shape(self._first, host_numbers, keys, obs)]
         self.structure = jax.tree.structure(self.shapes)
-        self._compiled_first = jax.jit(lambda keys, obs: _flat(self._first(keys, obs)))
-        self.begin = jax.jit(
-            lambda leaves, obs, warm: _flat(self._begin(self.carries(leaves), obs, warm)),
-            donate_argnums=0,
-            static_argnums=2,
-        )
+        self._numbers: Numbers = jax.device_put(host_numbers)
 
-    def carries(self, leaves: list[Array]) -> list[Carry]:
+    def carries(self, leaves: Leaves) -> list[Carry]:
         """By group: the carries of its agents, stacked."""
         return jax.tree.unflatten(self.structure, leaves)
 
-    def first(self, seeds: Sequence[int], obs: Float[np.ndarray, "agents o"]) -> tuple[list[Array], Array]:
+    def first(self, seeds: Sequence[int], obs: Float[np.ndarray, "agents o"]) -> tuple[Leaves, Array]:
         """The leaves of all carries of new runs, and the report on the first actions."""
-        return self._compiled_first(np.stack([_key_data(seed) for seed in seeds]), obs)
+        function = self._shared("first", lambda numbers, keys, obs: _flat(self._first(numbers, keys, obs)))
+        return function(self._numbers, np.stack([_key_data(seed) for seed in seeds]), obs)
+
+    def begin(self, leaves: Leaves, obs: Float[np.ndarray, "agents o"], step: int) -> tuple[Leaves, Array]:
+        """The same for runs that have made `step` steps, in new episodes."""
+        warm = tuple(group.due(step)[1] for group in self.groups)
+
+        def begin(numbers: Numbers, leaves: Leaves, obs: Float[Array, "agents o"]) -> tuple[Leaves, Array]:
+            return _flat(self._begin(numbers, self.carries(leaves), obs, warm))
+
+        return self._shared(("begin", warm), begin, donate_argnums=1)(self._numbers, leaves, obs)
+
+    def act(
+        self, policies: list[PyTree[Array]], obs: Float[np.ndarray, "copies o"], episodes: int
+    ) -> Float[np.ndarray, "copies n+2"]:
+        """[actions | violation | tolerance] a row, without exploration, in `episodes` copies for each agent."""
+
+        def acts(numbers: Numbers, policies: list[PyTree[Array]], obs: Float[Array, "copies o"]) -> Array:
+            by_agent = obs.reshape(-1, episodes, obs.shape[-1])
+
+            def of_agent(algorithm: Algorithm, policy: PyTree[Array], obs: Float[Array, "e o"]) -> Array:
+                return jax.vmap(lambda one: certified_action(algorithm, self.spec, policy, one))(obs)
+
+            parts = zip(self.groups, numbers, policies, strict=True)
+            answers = [group.vmap(of_agent)(own, policy, by_agent[group.rows]) for group, own, policy in parts]
+            return jnp.concatenate(answers).reshape(len(obs), -1)
+
+        return np.asarray(self._shared(("act", episodes), acts)(self._numbers, policies, obs))
 
     def program(self, step: int) -> Program:
         """The program that follows environment step `step`."""
@@ -132,10 +120,6 @@ class PopulationPrograms:
             self._by_phase[phase] = self._find(step)
         return self._by_phase[phase]
 
-    def warm(self, step: int) -> tuple[bool, ...]:
-        """By group: whether the action after that step is one of the warm-up."""
-        return tuple(group.due(step)[1] for group in self.groups)
-
     def _find(self, step: int) -> Program:
         wanted = tuple(group.due(step) for group in self.groups)
         if wanted not in self.made:
@@ -143,38 +127,61 @@ class PopulationPrograms:
         return self.made[wanted]
 
     def _make(self, wanted: tuple[Due, ...]) -> Program:
-        packets = jax.ShapeDtypeStruct((len(self.algorithms), 2 * self.spec.observation_size + 3), self.spec.low.dtype)
+        def advance(numbers: Numbers, carries: list[Carry], packets: Float[Array, "agents packet"]) -> list[Result]:
+            results = []
+            for group, own, carry, (due, warm) in zip(self.groups, numbers, carries, wanted, strict=True):
 
-        def advance(carries: list[Carry], packets: Float[Array, "agents packet"]) -> list[Result]:
-            parts = zip(self.groups, carries, wanted, strict=True)
-            return [group.advanced(carry, packets[group.rows], due) for group, carry, due in parts]
+                def one(
+                    algorithm: Algorithm, carry: Carry, packet: Array, due: frozenset[str] = due, warm: bool = warm
+                ) -> Result:
+                    return Step(algorithm, self.spec).advance(carry, packet, due=due, warm=warm)
 
-        def program(leaves: list[Array], packets: Float[Array, "agents packet"]) -> tuple[list[Array], Array]:
+                results.append(group.vmap(one)(own, carry, packets[group.rows]))
+            return results
+
+        def program(
+            numbers: Numbers, leaves: Leaves, packets: Float[Array, "agents packet"]
+        ) -> tuple[Leaves, Float[Array, "agents r"]]:
             self.traces += 1
-            return _flat(advance(self.carries(leaves), packets))
+            return _flat(advance(numbers, self.carries(leaves), packets))
 
-        metrics = [tuple(sorted(result[2])) for result in jax.eval_shape(advance, self.shapes, packets)]
-        own = [
-            _own_metrics(algorithm, self.spec, shape, due[0])
-            for group, shape, due in zip(self.groups, self.shapes, wanted, strict=True)
-            for algorithm in group.algorithms
-        ]
-        return Program(jax.jit(program, donate_argnums=0), tuple(metrics), tuple(own))
+        results = jax.eval_shape(advance, self._numbers, self.shapes, self._packets)
+        metrics = tuple(tuple(sorted(result[2])) for result in results)
+        own: dict[str, tuple[str, ...]] = {}
+        for group, shape, (due, _) in zip(self.groups, self.shapes, wanted, strict=True):
+            for algorithm in group.algorithms:
+                if repr(algorithm) not in own:
+                    own[repr(algorithm)] = _own_metrics(algorithm, self.spec, shape, due)
+        function = partial(self._shared(wanted, program, donate_argnums=1), self._numbers)
+        return Program(function, metrics, tuple(own[repr(algorithm)] for algorithm in self.algorithms))
 
-    def _first(self, keys: UInt32[Array, "agents k"], obs: Float[Array, "agents o"]) -> list[Result]:
+    def _shared(self, name: Hashable, function: Callable, donate_argnums: int | tuple[()] = ()) -> Shared:
+        """The function of this name jitted, or that of another lane with groups of the same kinds and sizes."""
+        key = name, tuple((group.kind, group.size) for group in self.groups)
+        # A leaf that a program reads nothing of is kept an argument all the same: only so can its memory be handed
+        # on, and where the addresses are those of the step before, a GPU's graph need not be recorded anew.
+        if key not in self._compiled:
+            jitted = Shared(jax.jit(function, donate_argnums=donate_argnums, keep_unused=True))
+            self._compiled.setdefault(key, jitted)
+        return self._compiled[key]
+
+    def _first(self, numbers: Numbers, keys: UInt32[Array, "agents k"], obs: Float[Array, "agents o"]) -> list[Result]:
         def first(algorithm: Algorithm, key: Array, obs: Array) -> Result:
             return Step(algorithm, self.spec).first(jax.random.wrap_key_data(key), obs)
 
-        return [group.vmap(first)(keys[group.rows], obs[group.rows]) for group in self.groups]
+        parts = zip(self.groups, numbers, strict=True)
+        return [group.vmap(first)(own, keys[group.rows], obs[group.rows]) for group, own in parts]
 
-    def _begin(self, carries: list[Carry], obs: Float[Array, "agents o"], warm: tuple[bool, ...]) -> list[Result]:
+    def _begin(
+        self, numbers: Numbers, carries: list[Carry], obs: Float[Array, "agents o"], warm: tuple[bool, ...]
+    ) -> list[Result]:
         results = []
-        for group, carry, of_warmup in zip(self.groups, carries, warm, strict=True):
+        for group, own, carry, of_warmup in zip(self.groups, numbers, carries, warm, strict=True):
 
             def begin(algorithm: Algorithm, carry: Carry, obs: Array, of_warmup: bool = of_warmup) -> Result:
                 return Step(algorithm, self.spec).begin(carry, obs, warm=of_warmup)
 
-            results.append(group.vmap(begin)(carry, obs[group.rows]))
+            results.append(group.vmap(begin)(own, carry, obs[group.rows]))
         return results
 
 
@@ -185,7 +192,7 @@ def _own_metrics(algorithm: Algorithm, spec: Spec, stacked: Carry, due: frozense
     return tuple(sorted(jax.eval_shape(advance, one, packet)[2]))
 
 
-def _flat(results: list[Result]) -> tuple[list[Array], Float[Array, "agents r"]]:
+def _flat(results: list[Result]) -> tuple[Leaves, Float[Array, "agents r"]]:
     """The leaves of all carries, and one report: a row an agent, as wide as the widest."""
     reports = [jax.vmap(lambda *result: numbers_of(result))(*result) for result in results]
     width = max(report.shape[1] for report in reports)
