@@ -1,16 +1,16 @@
 """Populations: agent-steps a second on HalfCheetah, by the number of agents, and where a step's time goes.
 
-    python -m benchmarks.population [--agents 1 5 10 20 40 80] [--lanes 1 2 4] [--seconds 5]
+    python -m benchmarks.population [--agents 1 5 10 20 40 80] [--methods nfwpo ddpg-projection ...] [--seconds 5]
 
 | column      | what it is                                                                                       |
 |-------------|--------------------------------------------------------------------------------------------------|
 | agent-steps | agents times steps a second, everything included but evaluations: what training runs at           |
-| step        | milliseconds of one step of all agents; lanes step side by side, and the parts are those of each |
-| environment | of it: the copies' step, on at most `--threads` threads for each lane                            |
+| step        | milliseconds of one step of all agents                                                           |
+| environment | of it: the copies' step, on `--threads` threads                                                  |
 | handing     | of it: packets in and the dispatch, until the call is back                                       |
 | device      | of it: waiting for the report, the device's work that the host does not hide                     |
 | host        | of it: what is left, the counting                                                                |
-| program     | a lane's alone, called again and again without an environment: what the device takes at least    |
+| program     | the program alone, called again and again without an environment: what the device takes at least |
 
 Agents are the methods' seeds in turn, so that 20 agents are 4 methods of 5 seeds.
 """
@@ -19,7 +19,7 @@ import argparse
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import jax
@@ -31,8 +31,7 @@ from feasible import tasks
 from feasible.algorithms.base import Algorithm
 from feasible.methods import build_algorithm
 from feasible.run.population.driver import Population
-from feasible.run.population.groups import dealt
-from feasible.run.population.lanes import Lanes, default_lanes, lane_threads
+from feasible.run.population.groups import in_groups
 from feasible.run.population.memory import agent_bytes
 from feasible.run.vector_plant import Steps, VectorPlant
 from feasible.tasks import Preset
@@ -40,7 +39,7 @@ from feasible.tasks import Preset
 METHODS = ("nfwpo", "ddpg-projection", "ddpg-shaping", "ddpg-optlayer")
 LAUNCHES = 200
 SETTLED = 30  # steps before anything is timed
-TOGETHER = 200  # steps after which the lanes meet, as they do at every line of a log
+TOGETHER = 200  # steps between two looks at the clock
 
 
 @dataclass
@@ -67,7 +66,7 @@ class Watched(VectorPlant):
 class Timed:
     """A program whose call, and the wait for its report, are timed."""
 
-    def __init__(self, function: Callable[..., tuple[list[jax.Array], jax.Array]], split: Split):
+    def __init__(self, function: "jax.stages.Wrapped", split: Split):
         self.function, self.split = function, split
 
     def __call__(self, leaves: list[jax.Array], packets: np.ndarray) -> tuple[list[jax.Array], "TimedReport"]:
@@ -95,57 +94,54 @@ class TimedReport:
 
 
 def algorithms(methods: Sequence[str], agents: int, settings: Preset, task: str) -> list[Algorithm]:
-    """The methods in turn, without a warm-up."""
+    """The methods in turn, without a warm-up; those that are alike are then neighbours."""
     known = tasks.find_task(task)
     chosen = []
     for agent in range(agents):
         algorithm = build_algorithm(known, methods[agent % len(methods)], settings)
         changes = {name: 0 for name in ("warmup", "learning_starts") if hasattr(algorithm, name)}
         chosen.append(replace(algorithm, **changes))
-    return chosen
+    return [chosen[agent] for agent in in_groups(chosen)]
 
 
-def population(options: argparse.Namespace, agents: int, lanes: int) -> Lanes:
+def population(options: argparse.Namespace, agents: int) -> Population:
     """A population that has begun to learn, with its programs compiled."""
     chosen = algorithms(options.methods, agents, options.settings, options.task)
-    shares = dealt(chosen, lanes)
-    threads = [lane_threads(len(share), options.threads) for share in shares]
-    envs = [tasks.make_vec(options.task, len(share), threads=own) for share, own in zip(shares, threads, strict=True)]
-    made = Lanes([[chosen[agent] for agent in share] for share in shares], [Watched(env) for env in envs], shares)
+    plant = Watched(tasks.make_vec(options.task, agents, threads=options.threads))
+    made = Population(chosen, plant, range(agents))
     made.start()
     made.advance(SETTLED)
     return made
 
 
-def measure(options: argparse.Namespace, agents: int, lanes: int) -> list[str]:
+def measure(options: argparse.Namespace, agents: int) -> list[str]:
     """One row of the table."""
     begun = time.perf_counter()
-    made = population(options, agents, lanes)
+    made = population(options, agents)
     ready = time.perf_counter() - begun
     steps, seconds = _timed(made, options.seconds)
-    splits = [_watch(lane) for lane in made.lanes]
+    split = _watch(made)
     counted, _ = _timed(made, options.seconds / 2)
-    sums = np.array([[split.environment, split.handing, split.device] for split in splits])
-    parts = (1e3 * sums.mean(axis=0) / counted).tolist()
+    parts = [1e3 * part / counted for part in (split.environment, split.handing, split.device)]
     step = 1e3 * seconds / steps
-    program = _program_alone(made.lanes[0])
-    made.close()
+    program = _program_alone(made)
+    made.plant.close()
     if made.failures:
         raise RuntimeError(f"{len(made.failures)} agents failed: {next(iter(made.failures.values()))}")
     return [
         str(agents),
-        str(lanes),
+        str(len(made.programs.groups)),
         f"{agents * steps / seconds:,.0f}",
         f"{step:.3f}",
         *(f"{part:.3f}" for part in parts),
         f"{max(0.0, step - sum(parts)):.3f}",
         f"{program:.3f}",
-        f"{sum(sum(agent_bytes(lane.programs)) for lane in made.lanes) / 1e9:.1f}",
+        f"{sum(agent_bytes(made.programs)) / 1e9:.1f}",
         f"{ready:.0f}",
     ]
 
 
-def _timed(made: Lanes, seconds: float) -> tuple[int, float]:
+def _timed(made: Population, seconds: float) -> tuple[int, float]:
     """Steps made in about so many seconds, and the seconds."""
     first, begun = made.step, time.perf_counter()
     while time.perf_counter() - begun < seconds:
@@ -153,12 +149,12 @@ def _timed(made: Lanes, seconds: float) -> tuple[int, float]:
     return made.step - first, time.perf_counter() - begun
 
 
-def _watch(lane: Population) -> Split:
-    """Time the parts of a lane's steps from here on."""
-    split, find = Split(), lane.programs.program
-    assert isinstance(lane.plant, Watched)
-    lane.plant.split = split
-    lane.programs.program = lambda step: replace(find(step), function=Timed(find(step).function, split))  # pyright: ignore[reportAttributeAccessIssue, reportArgumentType]
+def _watch(made: Population) -> Split:
+    """Time the parts of its steps from here on."""
+    split, find = Split(), made.programs.program
+    assert isinstance(made.plant, Watched)
+    made.plant.split = split
+    made.programs.program = lambda step: replace(find(step), function=Timed(find(step).function, split))  # pyright: ignore[reportAttributeAccessIssue, reportArgumentType]
     return split
 
 
@@ -181,8 +177,7 @@ def _program_alone(made: Population) -> float:
 
 def profile(options: argparse.Namespace) -> None:
     """Write a JAX profile of 50 steps to a folder."""
-    agents = options.agents[0]
-    made = population(options, agents, (options.lanes or [default_lanes(agents)])[0])
+    made = population(options, options.agents[0])
     with jax.profiler.trace(options.profile):
         made.advance(made.step + 50)
 
@@ -190,7 +185,6 @@ def profile(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--agents", type=int, nargs="+", default=[1, 5, 10, 20, 40, 80])
-    parser.add_argument("--lanes", type=int, nargs="+", help="as training has them if not given")
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--settings", choices=("fair", "paper"), default="fair")
     parser.add_argument("--task", default="halfcheetah")
@@ -207,15 +201,15 @@ def main() -> None:
         title=f"{options.task}, {options.settings} settings, {', '.join(options.methods)}; {jax.local_devices()[0]}, "
         f"{options.threads} threads for the environment; milliseconds"
     )
-    for column in ("agents", "lanes", "agent-steps/s", "step", "environment", "handing", "device", "host", "program"):
+    for column in ("agents", "groups", "agent-steps/s", "step", "environment", "handing", "device", "host", "program"):
         table.add_column(column, justify="right")
     table.add_column("GB", justify="right")
     table.add_column("ready, s", justify="right")
-    for agents, lanes in [(n, lanes) for n in options.agents for lanes in options.lanes or [default_lanes(n)]]:
+    for agents in options.agents:
         try:
-            row = measure(options, agents, lanes)
+            row = measure(options, agents)
         except (RuntimeError, ValueError) as failure:  # a device without room for so many: the table goes on
-            console.print(f"{agents} agents in {lanes} lanes: {str(failure).splitlines()[0][:300]}")
+            console.print(f"{agents} agents: {str(failure).splitlines()[0][:300]}")
             continue
         print(" | ".join(row), flush=True)
         table.add_row(*row)

@@ -12,7 +12,7 @@ from feasible.algorithms.base import Algorithm
 from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.merged import OneOf, alike, merged
 from feasible.algorithms.sac import SAC
-from feasible.run.population.groups import grouped, in_groups
+from feasible.run.population.groups import in_groups
 from feasible.run.population.programs import PopulationPrograms
 from feasible.run.programs import Programs
 from feasible.run.step import Step
@@ -47,7 +47,7 @@ def test_agents_in_a_population_learn_what_they_learn_alone() -> None:
     """Equal to 1e-6 after 200 updates, though the neighbours' methods, numbers, batches and intervals are others."""
     packets = np.stack([recorded(agent) for agent in range(len(AGENTS))], axis=1)
     obs = packets[-1, :, : SPEC.observation_size]
-    together = PopulationPrograms(grouped([AGENTS], SPEC)[0], SPEC)
+    together = PopulationPrograms(AGENTS, SPEC)
     assert [group.size for group in together.groups] == [5, 1]
     leaves, report = together.first(SEEDS, obs)
     reports, places = [np.asarray(report)], [leaf.unsafe_buffer_pointer() for leaf in leaves]

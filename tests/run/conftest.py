@@ -7,7 +7,6 @@ import pytest
 
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.run.evaluate import compiled_policy
-from feasible.run.population.groups import Group
 from feasible.run.population.programs import PopulationPrograms
 from feasible.run.programs import Programs
 from tests.run.runs import as_a_user
@@ -26,9 +25,9 @@ def shared_programs() -> Iterator[None]:
     def share(make: Callable[..., object]) -> Callable[..., object]:
         made: dict[tuple[str, int], object] = {}
 
-        def shared(algorithm: Algorithm | Sequence[Group], spec: Spec, *more: object) -> object:
+        def shared(algorithm: Algorithm | Sequence[Algorithm], spec: Spec) -> object:
             key = repr(algorithm), id(spec.constraint)
-            made[key] = made.get(key) or make(algorithm, spec, *more)
+            made[key] = made.get(key) or make(algorithm, spec)
             return made[key]
 
         return shared
@@ -38,5 +37,5 @@ def shared_programs() -> Iterator[None]:
         patch.setattr("feasible.run.driver.Programs", shared_by_drivers)
         patch.setattr("feasible.run.batch_driver.Programs", shared_by_drivers)
         patch.setattr("feasible.run.training.compiled_policy", share(compiled_policy))
-        patch.setattr("feasible.run.population.lanes.PopulationPrograms", share(PopulationPrograms))
+        patch.setattr("feasible.run.population.driver.PopulationPrograms", share(PopulationPrograms))
         yield

@@ -5,7 +5,6 @@ import pytest
 from feasible import tasks
 from feasible.methods import build_algorithm
 from feasible.run.population import memory
-from feasible.run.population.groups import grouped
 from feasible.run.population.programs import PopulationPrograms
 from feasible.run.vector_plant import VectorPlant
 
@@ -13,8 +12,7 @@ from feasible.run.vector_plant import VectorPlant
 @pytest.fixture(scope="module")
 def programs() -> PopulationPrograms:
     algorithm = build_algorithm(tasks.find_task("halfcheetah"), "nfwpo", "fair", {"warmup": 0})
-    spec = VectorPlant(tasks.make_vec("halfcheetah", 1)).spec
-    return PopulationPrograms(grouped([[algorithm] * 40], spec)[0], spec)
+    return PopulationPrograms([algorithm] * 40, VectorPlant(tasks.make_vec("halfcheetah", 1)).spec)
 
 
 def test_an_agent_is_its_replay_and_some_megabytes(programs: PopulationPrograms) -> None:
@@ -29,9 +27,9 @@ def test_what_does_not_fit_is_refused_with_the_number_that_would(
 ) -> None:
     monkeypatch.setattr(memory, "free_bytes", lambda: int(10e9))
     one = memory.agent_bytes(programs)[0] * 1.1
-    assert "40 agents need about 8.6" in memory.check_memory([programs])
+    assert "40 agents need about 8.6" in memory.check_memory(programs)
     monkeypatch.setattr(memory, "free_bytes", lambda: int(17.5 * one))
     with pytest.raises(ValueError, match=r"40 agents need about 8\.6. GB .*: 17 of them would fit; train fewer seeds"):
-        memory.check_memory([programs])
+        memory.check_memory(programs)
     monkeypatch.setattr(memory, "free_bytes", lambda: None)  # a CPU does not say
-    assert "free" not in memory.check_memory([programs])
+    assert "free" not in memory.check_memory(programs)

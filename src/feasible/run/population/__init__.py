@@ -3,7 +3,6 @@
 groups       agents that are alike, as one
 programs     one dispatch for one step of all agents
 driver       all agents and their copies of the environment, step by step
-lanes        shares of a population side by side, one working while another waits
 evaluation   the episodes of all agents at once
 checkpoint   the state of all agents as a whole
 memory       what fits on the device

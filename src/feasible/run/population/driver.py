@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
+from feasible.algorithms.base import Algorithm
 from feasible.constraints import Judge
 from feasible.run.finite import finite, learned_fault
 from feasible.run.population.programs import Leaves, PopulationPrograms, Program
@@ -23,11 +24,11 @@ from feasible.run.vector_plant import Steps, VectorPlant
 class Population:
     """Training of several agents on copies of one environment. `start` or `restore` first, then `advance`."""
 
-    def __init__(self, programs: PopulationPrograms, plant: VectorPlant, seeds: Sequence[int]):
-        algorithms = programs.algorithms
+    def __init__(self, algorithms: Sequence[Algorithm], plant: VectorPlant, seeds: Sequence[int]):
         if not len(algorithms) == plant.copies == len(seeds):
             raise ValueError(f"{len(algorithms)} agents need as many seeds and copies of the environment.")
-        self.programs, self.plant, self.seeds = programs, plant, tuple(seeds)
+        self.plant, self.seeds = plant, tuple(seeds)
+        self.programs = PopulationPrograms(algorithms, plant.spec)
         self.tallies = Tallies(len(algorithms))
         self.failures: dict[int, str] = {}
         """By agent: why it was left out."""

@@ -1,7 +1,5 @@
 """What a population takes of the device's memory, told and checked before anything is allocated."""
 
-from collections.abc import Sequence
-
 import jax
 import numpy as np
 
@@ -28,9 +26,9 @@ def free_bytes() -> int | None:
     return stats["bytes_limit"] - stats.get("bytes_in_use", 0)
 
 
-def check_memory(lanes: Sequence[PopulationPrograms]) -> str:
+def check_memory(programs: PopulationPrograms) -> str:
     """A sentence that says what is needed; refuses what does not fit, with the number of agents that would."""
-    needed = np.cumsum([int(size * (1 + WORKING_SHARE)) for own in lanes for size in agent_bytes(own)])
+    needed = np.cumsum([int(size * (1 + WORKING_SHARE)) for size in agent_bytes(programs)])
     free, agents = free_bytes(), len(needed)
     says = f"{agents} agents need about {needed[-1] / 1e9:.2f} GB of memory on {jax.local_devices()[0]}"
     if free is None:

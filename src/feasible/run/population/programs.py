@@ -6,8 +6,7 @@ Which parts of each group's update are due is settled before the program is made
 """
 
 import math
-import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,34 +17,18 @@ from jaxtyping import Array, Float, PyTree, UInt32
 
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.run.evaluate import certified_action
-from feasible.run.population.groups import Due, Group
+from feasible.run.population.groups import Due, grouped
 from feasible.run.step import Carry, Result, Step, numbers_of
 
 Leaves = list[Array]
-Numbers = list[PyTree[Array]]
-"""By group: the numbers that its agents differ in."""
-
-
-class Shared:
-    """A jitted function for several lanes: the first call compiles, and others at the same time wait for it."""
-
-    def __init__(self, function: "jax.stages.Wrapped"):
-        self.function, self._compiling, self._ready = function, threading.Lock(), False
-
-    def __call__(self, *arguments: PyTree[Array]) -> tuple[Leaves, Array]:
-        if self._ready:
-            return self.function(*arguments)
-        with self._compiling:
-            answer = self.function(*arguments)
-            self._ready = True
-        return answer
 
 
 @dataclass(frozen=True)
 class Program:
     """A compiled step of all agents for one set of due updates."""
 
-    function: Callable[[Leaves, Float[np.ndarray, "agents packet"]], tuple[Leaves, Array]]
+    function: "jax.stages.Wrapped"
+    """(leaves, packets) to (leaves, report)."""
     metrics: tuple[tuple[str, ...], ...]
     """By group: the names of the metrics in its rows of the report, those of all its agents together."""
     own: tuple[tuple[str, ...], ...]
@@ -53,28 +36,25 @@ class Program:
 
 
 class PopulationPrograms:
-    """The programs of a population on one task, made when first needed; carries travel as one list of leaves.
+    """The programs of a population on one task, made when first needed; carries travel as one list of leaves."""
 
-    `compiled` keeps what has been jitted, for other lanes of the same `grouped`, on the same task.
-    """
-
-    def __init__(self, groups: Sequence[Group], spec: Spec, compiled: dict[Hashable, Shared] | None = None):
-        self.spec, self.groups = spec, tuple(groups)
-        self.algorithms = tuple(algorithm for group in groups for algorithm in group.algorithms)
+    def __init__(self, algorithms: Sequence[Algorithm], spec: Spec):
+        self.spec, self.algorithms = spec, tuple(algorithms)
+        self.groups = tuple(grouped(algorithms, spec))
         self.traces = 0
         self.made: dict[tuple[Due, ...], Program] = {}
-        self._compiled = {} if compiled is None else compiled
-        self._settled = max(max(a.warmup, a.updates_after) for a in self.algorithms)
-        self._period = math.lcm(*(every for a in self.algorithms for every in a.intervals.values()))
+        self._settled = max(max(a.warmup, a.updates_after) for a in algorithms)
+        self._period = math.lcm(*(every for a in algorithms for every in a.intervals.values()))
         self._by_phase: dict[int, Program] = {}
-        agents = len(self.algorithms)
+        agents = len(algorithms)
         self._packets = jax.ShapeDtypeStruct((agents, 2 * spec.observation_size + 3), spec.low.dtype)
         keys = jax.ShapeDtypeStruct((agents, *_key_data(0).shape), jnp.uint32)
         obs = jax.ShapeDtypeStruct((agents, spec.observation_size), spec.low.dtype)
-        host_numbers = [group.numbers for group in groups]
-        self.shapes: list[Carry] = [result[0] for result in jax.eval_shape(self._first, host_numbers, keys, obs)]
+        self.shapes: list[Carry] = [result[0] for result in jax.eval_shape(self._first, keys, obs)]
         self.structure = jax.tree.structure(self.shapes)
-        self._numbers: Numbers = jax.device_put(host_numbers)
+        self._compiled_first = jax.jit(lambda keys, obs: _flat(self._first(keys, obs)))
+        self._compiled_begin = jax.jit(self._begin, donate_argnums=0, static_argnums=2)
+        self._compiled_act = jax.jit(self._act, static_argnums=2)
 
     def carries(self, leaves: Leaves) -> list[Carry]:
         """By group: the carries of its agents, stacked."""
@@ -82,34 +62,17 @@ class PopulationPrograms:
 
     def first(self, seeds: Sequence[int], obs: Float[np.ndarray, "agents o"]) -> tuple[Leaves, Array]:
         """The leaves of all carries of new runs, and the report on the first actions."""
-        function = self._shared("first", lambda numbers, keys, obs: _flat(self._first(numbers, keys, obs)))
-        return function(self._numbers, np.stack([_key_data(seed) for seed in seeds]), obs)
+        return self._compiled_first(np.stack([_key_data(seed) for seed in seeds]), obs)
 
     def begin(self, leaves: Leaves, obs: Float[np.ndarray, "agents o"], step: int) -> tuple[Leaves, Array]:
         """The same for runs that have made `step` steps, in new episodes."""
-        warm = tuple(group.due(step)[1] for group in self.groups)
-
-        def begin(numbers: Numbers, leaves: Leaves, obs: Float[Array, "agents o"]) -> tuple[Leaves, Array]:
-            return _flat(self._begin(numbers, self.carries(leaves), obs, warm))
-
-        return self._shared(("begin", warm), begin, donate_argnums=1)(self._numbers, leaves, obs)
+        return self._compiled_begin(leaves, obs, tuple(group.due(step)[1] for group in self.groups))
 
     def act(
         self, policies: list[PyTree[Array]], obs: Float[np.ndarray, "copies o"], episodes: int
     ) -> Float[np.ndarray, "copies n+2"]:
         """[actions | violation | tolerance] a row, without exploration, in `episodes` copies for each agent."""
-
-        def acts(numbers: Numbers, policies: list[PyTree[Array]], obs: Float[Array, "copies o"]) -> Array:
-            by_agent = obs.reshape(-1, episodes, obs.shape[-1])
-
-            def of_agent(algorithm: Algorithm, policy: PyTree[Array], obs: Float[Array, "e o"]) -> Array:
-                return jax.vmap(lambda one: certified_action(algorithm, self.spec, policy, one))(obs)
-
-            parts = zip(self.groups, numbers, policies, strict=True)
-            answers = [group.vmap(of_agent)(own, policy, by_agent[group.rows]) for group, own, policy in parts]
-            return jnp.concatenate(answers).reshape(len(obs), -1)
-
-        return np.asarray(self._shared(("act", episodes), acts)(self._numbers, policies, obs))
+        return np.asarray(self._compiled_act(policies, obs, episodes))
 
     def program(self, step: int) -> Program:
         """The program that follows environment step `step`."""
@@ -127,62 +90,58 @@ class PopulationPrograms:
         return self.made[wanted]
 
     def _make(self, wanted: tuple[Due, ...]) -> Program:
-        def advance(numbers: Numbers, carries: list[Carry], packets: Float[Array, "agents packet"]) -> list[Result]:
+        def advance(carries: list[Carry], packets: Float[Array, "agents packet"]) -> list[Result]:
             results = []
-            for group, own, carry, (due, warm) in zip(self.groups, numbers, carries, wanted, strict=True):
+            for group, carry, (due, warm) in zip(self.groups, carries, wanted, strict=True):
 
                 def one(
                     algorithm: Algorithm, carry: Carry, packet: Array, due: frozenset[str] = due, warm: bool = warm
                 ) -> Result:
                     return Step(algorithm, self.spec).advance(carry, packet, due=due, warm=warm)
 
-                results.append(group.vmap(one)(own, carry, packets[group.rows]))
+                results.append(group.vmap(one)(carry, packets[group.rows]))
             return results
 
-        def program(
-            numbers: Numbers, leaves: Leaves, packets: Float[Array, "agents packet"]
-        ) -> tuple[Leaves, Float[Array, "agents r"]]:
+        def program(leaves: Leaves, packets: Float[Array, "agents packet"]) -> tuple[Leaves, Array]:
             self.traces += 1
-            return _flat(advance(numbers, self.carries(leaves), packets))
+            return _flat(advance(self.carries(leaves), packets))
 
-        results = jax.eval_shape(advance, self._numbers, self.shapes, self._packets)
+        results = jax.eval_shape(advance, self.shapes, self._packets)
         metrics = tuple(tuple(sorted(result[2])) for result in results)
         own: dict[str, tuple[str, ...]] = {}
         for group, shape, (due, _) in zip(self.groups, self.shapes, wanted, strict=True):
             for algorithm in group.algorithms:
                 if repr(algorithm) not in own:
                     own[repr(algorithm)] = _own_metrics(algorithm, self.spec, shape, due)
-        function = partial(self._shared(wanted, program, donate_argnums=1), self._numbers)
-        return Program(function, metrics, tuple(own[repr(algorithm)] for algorithm in self.algorithms))
-
-    def _shared(self, name: Hashable, function: Callable, donate_argnums: int | tuple[()] = ()) -> Shared:
-        """The function of this name jitted, or that of another lane with groups of the same kinds and sizes."""
-        key = name, tuple((group.kind, group.size) for group in self.groups)
         # A leaf that a program reads nothing of is kept an argument all the same: only so can its memory be handed
         # on, and where the addresses are those of the step before, a GPU's graph need not be recorded anew.
-        if key not in self._compiled:
-            jitted = Shared(jax.jit(function, donate_argnums=donate_argnums, keep_unused=True))
-            self._compiled.setdefault(key, jitted)
-        return self._compiled[key]
+        function = jax.jit(program, donate_argnums=0, keep_unused=True)
+        return Program(function, metrics, tuple(own[repr(algorithm)] for algorithm in self.algorithms))
 
-    def _first(self, numbers: Numbers, keys: UInt32[Array, "agents k"], obs: Float[Array, "agents o"]) -> list[Result]:
+    def _first(self, keys: UInt32[Array, "agents k"], obs: Float[Array, "agents o"]) -> list[Result]:
         def first(algorithm: Algorithm, key: Array, obs: Array) -> Result:
             return Step(algorithm, self.spec).first(jax.random.wrap_key_data(key), obs)
 
-        parts = zip(self.groups, numbers, strict=True)
-        return [group.vmap(first)(own, keys[group.rows], obs[group.rows]) for group, own in parts]
+        return [group.vmap(first)(keys[group.rows], obs[group.rows]) for group in self.groups]
 
-    def _begin(
-        self, numbers: Numbers, carries: list[Carry], obs: Float[Array, "agents o"], warm: tuple[bool, ...]
-    ) -> list[Result]:
+    def _begin(self, leaves: Leaves, obs: Float[Array, "agents o"], warm: tuple[bool, ...]) -> tuple[Leaves, Array]:
         results = []
-        for group, own, carry, of_warmup in zip(self.groups, numbers, carries, warm, strict=True):
+        for group, carry, of_warmup in zip(self.groups, self.carries(leaves), warm, strict=True):
 
             def begin(algorithm: Algorithm, carry: Carry, obs: Array, of_warmup: bool = of_warmup) -> Result:
                 return Step(algorithm, self.spec).begin(carry, obs, warm=of_warmup)
 
-            results.append(group.vmap(begin)(own, carry, obs[group.rows]))
-        return results
+            results.append(group.vmap(begin)(carry, obs[group.rows]))
+        return _flat(results)
+
+    def _act(self, policies: list[PyTree[Array]], obs: Float[Array, "copies o"], episodes: int) -> Array:
+        def of_agent(algorithm: Algorithm, policy: PyTree[Array], obs: Float[Array, "e o"]) -> Array:
+            return jax.vmap(lambda one: certified_action(algorithm, self.spec, policy, one))(obs)
+
+        by_agent = obs.reshape(-1, episodes, obs.shape[-1])
+        groups = zip(self.groups, policies, strict=True)
+        answers = [group.vmap(of_agent)(policy, by_agent[group.rows]) for group, policy in groups]
+        return jnp.concatenate(answers).reshape(len(obs), -1)
 
 
 def _own_metrics(algorithm: Algorithm, spec: Spec, stacked: Carry, due: frozenset[str]) -> tuple[str, ...]:

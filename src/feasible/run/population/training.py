@@ -8,24 +8,20 @@ import signal
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 
 import jax
 
 from feasible import tasks
 from feasible.algorithms.description import build_algorithm
-from feasible.constraints import ConstrainedVectorEnv
 from feasible.run import checkpoint
-from feasible.run.evaluate import Evaluation
 from feasible.run.folder import RunConfig, RunFolder
 from feasible.run.interrupt import halted_by
 from feasible.run.policy import save_policy
 from feasible.run.population import checkpoint as saving
 from feasible.run.population.driver import Population
 from feasible.run.population.evaluation import evaluate_population
-from feasible.run.population.groups import dealt
-from feasible.run.population.lanes import Lanes, default_lanes, lane_threads
+from feasible.run.population.groups import in_groups
 from feasible.run.population.memory import check_memory
 from feasible.run.processes import ERRORS
 from feasible.run.sweep import Failure
@@ -49,16 +45,12 @@ class PopulationWatcher:
 
 
 def train_population(
-    folders: Sequence[RunFolder],
-    watcher: PopulationWatcher | None = None,
-    threads: int | None = None,
-    lanes: int | None = None,
+    folders: Sequence[RunFolder], watcher: PopulationWatcher | None = None, threads: int | None = None
 ) -> list[Failure]:
     """Train the runs of one task to their ends as one population; the failures.
 
     Runs that are finished are not repeated; those that were stopped together go on together. An interrupt (Ctrl-C)
     saves all of them and raises. `threads` step the copies of the environment: all cores but one if not given.
-    `lanes` is in how many shares a new population advances; one that was stopped goes on in those that it had.
     """
     watcher = watcher or PopulationWatcher()
     threads = threads or max(1, len(os.sched_getaffinity(0)) - 1)
@@ -72,16 +64,16 @@ def train_population(
             saving.clear(folder)
         else:
             failures.append(Failure(folder, f"it was begun alone: go on with `feasible resume {folder.path}`"))
-    for shares, home in _together(waiting, lanes):
+    for members, home in _together(waiting):
         with ExitStack() as locks:
-            for folder in (folder for share in shares for folder in share):
+            for folder in members:
                 locks.enter_context(folder.locked())
-            failures += _Run(shares, home, watcher, threads).to_the_end()
+            failures += _Run(members, home, watcher, threads).to_the_end()
     return failures
 
 
-def _together(folders: Sequence[RunFolder], lanes: int | None) -> list[tuple[list[list[RunFolder]], Path]]:
-    """The runs by the population that they were saved in, those that begin last: each in lanes, and its folder."""
+def _together(folders: Sequence[RunFolder]) -> list[tuple[list[RunFolder], Path]]:
+    """The runs by the population that they were saved in, those that begin last, each with the population's folder."""
     known: dict[Path, list[RunFolder]] = {}
     new: list[RunFolder] = []
     for folder in folders:
@@ -93,21 +85,18 @@ def _together(folders: Sequence[RunFolder], lanes: int | None) -> list[tuple[lis
     ordered = []
     for home, members in known.items():
         by_path = {folder.path.resolve(): folder for folder in members}
-        saved = saving.read(home)
-        paths = [(home / run).resolve() for run in saved.runs]
+        paths = [(home / run).resolve() for run in saving.read(home).runs]
         missing = [path for path in paths if path not in by_path]
         if missing:
             raise ValueError(
                 f"{members[0].path} is trained together with {missing[0]}: a population goes on as a whole, with all "
                 "of its runs."
             )
-        rest = iter(by_path[path] for path in paths)
-        ordered.append(([list(islice(rest, size)) for size in saved.lanes], home))
+        ordered.append(([by_path[path] for path in paths], home))
     if new:
         _check_shared(new)
-        algorithms = [build_algorithm(folder.config().algorithm) for folder in new]
-        shares = dealt(algorithms, lanes or default_lanes(len(new)))
-        ordered.append(([[new[run] for run in share] for share in shares], saving.home_of(new)))
+        new = [new[run] for run in in_groups([build_algorithm(folder.config().algorithm) for folder in new])]
+        ordered.append((new, saving.home_of(new)))
     return ordered
 
 
@@ -122,26 +111,19 @@ def _check_shared(folders: Sequence[RunFolder]) -> None:
                 )
 
 
-def _copies(task: str, copies: int, threads: int) -> ConstrainedVectorEnv:
-    return tasks.make_vec(task, copies, threads=lane_threads(copies, threads))
-
-
 class _Run:
-    def __init__(
-        self, shares: Sequence[Sequence[RunFolder]], home: Path, watcher: PopulationWatcher, threads: int
-    ) -> None:
-        self.folders, self.home, self.watcher = [folder for share in shares for folder in share], home, watcher
-        self.configs = [folder.config() for folder in self.folders]
+    def __init__(self, folders: Sequence[RunFolder], home: Path, watcher: PopulationWatcher, threads: int) -> None:
+        self.folders, self.home, self.watcher = list(folders), home, watcher
+        self.configs = [folder.config() for folder in folders]
         self.config = self.configs[0]
-        task, episodes = self.config.task, self.config.evaluation_episodes
-        of_lanes = [[folder.config() for folder in share] for share in shares]
-        self.population = Lanes(
-            [[build_algorithm(config.algorithm) for config in configs] for configs in of_lanes],
-            [VectorPlant(_copies(task, len(configs), threads)) for configs in of_lanes],
-            [[config.seed for config in configs] for configs in of_lanes],
+        task, episodes, agents = self.config.task, self.config.evaluation_episodes, len(folders)
+        self.population = Population(
+            [build_algorithm(config.algorithm) for config in self.configs],
+            VectorPlant(tasks.make_vec(task, agents, threads=threads)),
+            [config.seed for config in self.configs],
         )
-        self.memory = check_memory([lane.programs for lane in self.population.lanes])
-        self.episodes = [_copies(task, len(configs) * episodes, threads) for configs in of_lanes]
+        self.memory = check_memory(self.population.programs)
+        self.episodes = tasks.make_vec(task, agents * episodes, threads=threads)
 
     def to_the_end(self) -> list[Failure]:
         population, config = self.population, self.config
@@ -189,39 +171,34 @@ class _Run:
         lines: list[dict[str, float | list[float]]] = [{} for _ in self.folders]
         if last or population.step % config.log_interval == 0:
             rate = (population.step - self.clock_step) / (time.perf_counter() - self.clock)
-            reports = [report for lane in population.lanes for report in lane.tallies.reports()]
-            for line, report in zip(lines, reports, strict=True):
+            for line, report in zip(lines, population.tallies.reports(), strict=True):
                 line |= {**report, "time/steps_per_second": rate}
         if evaluated:
             begun = time.perf_counter()
-            for rows, evaluations in zip(population.rows, population.each(self._evaluate), strict=True):
-                for agent, evaluation in evaluations.items():
-                    lines[rows.start + agent] |= evaluation.metrics()
+            evaluations = evaluate_population(population, self.episodes, config.evaluation_episodes)
+            for agent, evaluation in evaluations.items():
+                lines[agent] |= evaluation.metrics()
             self.watcher.evaluated(population.step, time.perf_counter() - begun)
-        live = population.live
         for agent, line in enumerate(lines):
-            if line and live[agent]:
+            if line and population.live[agent]:
                 line = {"step": population.step, **line}
                 self.folders[agent].log(line)
                 self.watcher.logged(self.configs[agent], line)
         if any(lines):
             self.clock, self.clock_step = time.perf_counter(), population.step
 
-    def _evaluate(self, number: int, lane: Population) -> dict[int, Evaluation]:
-        return evaluate_population(lane, self.episodes[number], self.config.evaluation_episodes)
-
     def _save(self) -> None:
         self._save_policies()
         saving.save(self.home, self.folders, self.population)
 
     def _save_policies(self) -> None:
-        for rows, lane in zip(self.population.rows, self.population.lanes, strict=True):
-            for group, policy in zip(lane.programs.groups, jax.device_get(lane.policies), strict=True):
-                for own, algorithm in enumerate(group.algorithms):
-                    agent = group.rows.start + own
-                    if lane.live[agent]:
-                        row = jax.tree.map(lambda leaf, own=own: leaf[own], policy)
-                        save_policy(self.folders[rows][agent].policy, algorithm, lane.plant.spec, row)
+        population = self.population
+        for group, policy in zip(population.programs.groups, jax.device_get(population.policies), strict=True):
+            for own, algorithm in enumerate(group.algorithms):
+                agent = group.rows.start + own
+                if population.live[agent]:
+                    row = jax.tree.map(lambda leaf, own=own: leaf[own], policy)
+                    save_policy(self.folders[agent].policy, algorithm, population.plant.spec, row)
 
     def _failure(self, agent: int, reason: str) -> Failure:
         (self.folders[agent].path / ERRORS).write_text(reason + "\n")
