@@ -5,17 +5,22 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import jax
+import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
+from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import Plain
+from feasible.run.evaluate import compiled_policy
 from feasible.run.folder import RunFolder
 from feasible.run.launch import configure, new_run
+from feasible.run.population.programs import PopulationPrograms
+from feasible.run.programs import Programs
 
 ROOT = Path(__file__).parents[2]
 CACHE_SETTINGS = {"jax_persistent_cache_min_compile_time_secs": 0, "jax_persistent_cache_min_entry_size_bytes": -1}
@@ -39,6 +44,29 @@ def as_a_user(cache: Path) -> Iterator[None]:
     for name, value in before.items():
         jax.config.update(name, value)
     compilation_cache.reset_cache()
+
+
+@contextmanager
+def programs_shared() -> Iterator[None]:
+    """Runs with equal algorithms and the same constraint share their programs, traced once."""
+
+    def share(make: Callable[..., object]) -> Callable[..., object]:
+        made: dict[tuple[str, int], object] = {}
+
+        def shared(algorithm: Algorithm | Sequence[Algorithm], spec: Spec) -> object:
+            key = repr(algorithm), id(spec.constraint)
+            made[key] = made.get(key) or make(algorithm, spec)
+            return made[key]
+
+        return shared
+
+    with pytest.MonkeyPatch.context() as patch:
+        shared_by_drivers = share(Programs)
+        patch.setattr("feasible.run.driver.Programs", shared_by_drivers)
+        patch.setattr("feasible.run.batch_driver.Programs", shared_by_drivers)
+        patch.setattr("feasible.run.training.compiled_policy", share(compiled_policy))
+        patch.setattr("feasible.run.population.driver.PopulationPrograms", share(PopulationPrograms))
+        yield
 
 
 def small_run(

@@ -1,5 +1,6 @@
 """Runs by name: from what a person asks for to a configured run folder."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -72,6 +73,20 @@ def grid(
         if twice:
             raise ValueError(f"{name} must name each only once, not {twice[0]!r} again.")
     return [configure(task, algo, seed, **options) for seed in seeds for task in tasks for algo in algos]
+
+
+def changes_of(pairs: Sequence[str]) -> dict[str, Plain]:
+    """Changes of settings from NAME=VALUE; values are JSON, or else text."""
+    changes: dict[str, Plain] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ValueError(f"--set takes NAME=VALUE, not {pair!r}.")
+        try:
+            changes[name] = json.loads(value)
+        except json.JSONDecodeError:
+            changes[name] = value
+    return changes
 
 
 def new_run(out: Path, config: RunConfig) -> RunFolder:

@@ -85,9 +85,7 @@ class Overview:
             news += f", {speed:,.0f} steps/s"
         seconds = self._seconds_to_go(rows)
         if seconds is not None:
-            end = datetime.fromtimestamp(self._clock()) + timedelta(seconds=seconds)
-            day = "" if seconds < 18 * 3600 else f"{end:%a %d %b} "
-            news += f", expected end {day}{end:%H:%M} (in {_duration(seconds)})"
+            news += f", {expected_end(seconds, self._clock())}"
         return news
 
     def _seconds_to_go(self, rows: "Sequence[Row]") -> float | None:
@@ -108,6 +106,13 @@ class Overview:
             seconds = (config.steps - follower.step) / rate
             longest, total = max(longest, seconds), total + seconds
         return max(longest, total / min(len(open_runs), self._slots or len(open_runs)))
+
+
+def expected_end(seconds: float, now: float) -> str:
+    """The time of day when so many seconds will have passed, with the day where it is not near."""
+    end = datetime.fromtimestamp(now) + timedelta(seconds=seconds)
+    day = "" if seconds < 18 * 3600 else f"{end:%a %d %b} "
+    return f"expected end {day}{end:%H:%M} (in {_duration(seconds)})"
 
 
 Row = tuple[RunConfig, Follower, State, str]

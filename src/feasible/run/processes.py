@@ -19,6 +19,11 @@ def one_thread() -> dict[str, str]:
     return {"XLA_FLAGS": flags}
 
 
+def use_one_thread() -> None:
+    """Make this process such a one; before JAX is used."""
+    os.environ |= one_thread()
+
+
 class Processes:
     """The crew of this machine: `feasible resume` on every run, `slots` of them at a time."""
 

@@ -1,81 +1,29 @@
 """Populations from run folders: equal to lone runs, stopped and resumed as a whole; failures stop no other."""
 
 import json
-import os
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
-from feasible.algorithms.description import Plain
 from feasible.run import checkpoint
-from feasible.run.folder import RunConfig, RunFolder, read_metrics
-from feasible.run.launch import configure, new_run
+from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.policy import load_policy
-from feasible.run.population.training import PopulationWatcher, train_population
-from feasible.run.training import Line, train
-from feasible.tasks import TASKS
+from feasible.run.population.training import train_population
+from feasible.run.training import train
+from feasible.run.vector_plant import Steps, VectorPlant
+from tests.run.population.toy_runs import RUNS, At, Killed, Recorder, toy_runs
 from tests.run.runs import assert_equal_runs, files
 from tests.run.test_training import At as AloneAt
-from tests.run.toys import toy_plant, toy_task
-
-pytestmark = pytest.mark.usefixtures("shared_programs")
-
-# Two groups: two methods with the same batch, and one whose batch is smaller and whose actor waits.
-Run = tuple[str, int, dict[str, Plain]]  # method, seed, changes
-RUNS: Sequence[Run] = (
-    ("nfwpo", 0, {}),
-    ("nfwpo", 1, {"batch_size": 8, "actor_interval": 2}),
-    ("ddpg-shaping", 3, {"batch_size": 16}),
-)
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL: nothing catches it, and what is on the disk stays as it is."""
-
-
-class At(PopulationWatcher):
-    """Does something at a step."""
-
-    def __init__(self, step: int, kind: type[BaseException] | signal.Signals):
-        self.step, self.kind = step, kind
-
-    def advanced(self, step: int) -> None:
-        if step != self.step:
-            return
-        if isinstance(self.kind, signal.Signals):
-            os.kill(os.getpid(), self.kind)
-        else:
-            raise self.kind
-
-
-@pytest.fixture(autouse=True)
-def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
-
-
-def toy_runs(out: Path, runs: Sequence[Run] = RUNS, steps: int = 100) -> list[RunFolder]:
-    return [
-        new_run(out, configure("toy", algo, seed, steps=steps, checkpoint_interval=35, changes=changes, variant="v"))
-        for algo, seed, changes in runs
-    ]
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(shared_programs: None, tmp_path_factory: pytest.TempPathFactory) -> list[RunFolder]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
-        folders = toy_runs(tmp_path_factory.mktemp("uninterrupted"))
-        assert train_population(folders) == []
-    return folders
+from tests.run.toys import toy_plant
 
 
 def test_every_run_is_the_run_that_it_would_be_alone(uninterrupted: list[RunFolder], tmp_path: Path) -> None:
+    """One that shares its group with another method, and one with a group of its own."""
     spec = toy_plant().spec
-    for folder, alone in zip(uninterrupted, toy_runs(tmp_path), strict=True):
+    for folder, alone in zip(uninterrupted[1:], toy_runs(tmp_path, RUNS[1:]), strict=True):
         assert train(alone).finished
         expected, found = read_metrics(alone.metrics), read_metrics(folder.metrics)
         assert [list(line) for line in found] == [list(line) for line in expected]
@@ -137,25 +85,37 @@ def test_a_finished_population_is_not_repeated(uninterrupted: list[RunFolder]) -
     assert [files(folder.path) for folder in uninterrupted] == before
 
 
-def test_one_that_diverges_stops_no_other(uninterrupted: list[RunFolder], tmp_path: Path) -> None:
-    folders = toy_runs(tmp_path, (*RUNS, ("nfwpo", 5, {"critic_rate": 1e30})))
-    with pytest.raises(KeyboardInterrupt):
-        train_population(folders, At(60, signal.SIGINT))
-    failures = train_population(folders)
-    assert [failure.folder.path for failure in failures] == [folders[-1].path]
+def test_one_that_diverges_stops_no_other(
+    uninterrupted: list[RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders, recorder, step = toy_runs(tmp_path), Recorder(), VectorPlant.step
+    lost, row = folders[1], 2  # those that are alike come first
+
+    def with_huge_rewards(plant: VectorPlant, actions: np.ndarray) -> Steps:
+        steps = step(plant, actions)
+        steps.packets[row, -3] = 1e30
+        return steps
+
+    with monkeypatch.context() as patch:
+        patch.setattr(VectorPlant, "step", with_huge_rewards)
+        with pytest.raises(KeyboardInterrupt):
+            train_population(folders, At(60, signal.SIGINT))
+    failures = train_population(folders, recorder)
+    assert [failure.folder.path for failure in failures] == [lost.path]
     assert "training has diverged" in failures[0].reason
-    assert (folders[-1].path / "errors.log").read_text() == failures[0].reason + "\n"
-    for folder, other in zip(folders, uninterrupted, strict=False):
-        for line, expected in zip(read_metrics(folder.metrics), read_metrics(other.metrics), strict=True):
-            assert line["eval/return"] == pytest.approx(expected["eval/return"], rel=1e-3)
-    assert all(np.isfinite(line.get("eval/return", 0.0)) for line in read_metrics(folders[-1].metrics))
+    assert recorder.failures == [(lost.config().name, failures[0].reason)]
+    assert (lost.path / "errors.log").read_text() == failures[0].reason + "\n"
+    for folder, other in zip(folders, uninterrupted, strict=True):
+        if folder != lost:
+            assert_equal_runs(folder, other)
+    assert all(np.isfinite(line.get("eval/return", 0.0)) for line in read_metrics(lost.metrics))
 
 
 def test_part_of_a_population_and_a_run_of_it_alone_are_refused(tmp_path: Path) -> None:
-    folders = toy_runs(tmp_path, RUNS[:2])
+    folders = toy_runs(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         train_population(folders, At(40, signal.SIGINT))
-    with pytest.raises(ValueError, match=r"is trained together with .*seed-1"):
+    with pytest.raises(ValueError, match=r"is trained together with .*seed-[13]"):
         train_population(folders[:1])
     with pytest.raises(ValueError, match="is trained in a population"):
         train(folders[0])
@@ -171,20 +131,9 @@ def test_runs_of_other_lengths_are_refused(tmp_path: Path) -> None:
         train_population(folders)
 
 
-class Recorder(PopulationWatcher):
-    def __init__(self) -> None:
-        self.said: list[str] = []
-        self.lines: list[tuple[str, Line]] = []
-
-    def begin(self, configs: Sequence[RunConfig], step: int, memory: str) -> None:
-        self.said.append(memory)
-
-    def logged(self, config: RunConfig, line: Line) -> None:
-        self.lines.append((config.name, line))
-
-
-def test_watchers_hear_of_memory_and_every_line(tmp_path: Path) -> None:
-    folders, recorder = toy_runs(tmp_path, RUNS[:1], steps=60), Recorder()
-    train_population(folders, recorder)
-    assert recorder.said[0].startswith("1 agents need about 0.00 GB of memory on")
-    assert recorder.lines == [("toy/nfwpo+v/seed-0", line) for line in read_metrics(folders[0].metrics)]
+def test_watchers_hear_of_memory_and_every_line(uninterrupted: list[RunFolder], heard: Recorder) -> None:
+    (memory,) = heard.said
+    assert memory.startswith("3 agents need about 0.00 GB of memory on")
+    for folder in uninterrupted:
+        name = folder.config().name
+        assert [line for of, line in heard.lines if of == name] == read_metrics(folder.metrics)

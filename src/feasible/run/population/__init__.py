@@ -7,4 +7,6 @@ evaluation   the episodes of all agents at once
 checkpoint   the state of all agents as a whole
 memory       what fits on the device
 training     run folders in, run folders out
+progress     what a person sees meanwhile
+by_task      a comparison: a population for each task
 """

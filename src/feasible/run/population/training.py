@@ -35,13 +35,16 @@ class PopulationWatcher:
     """What a person sees of a population; this one shows nothing."""
 
     def begin(self, configs: Sequence[RunConfig], step: int, memory: str) -> None:
-        """Before the first step; `memory` says what the agents take."""
+        """Before anything is allocated; `memory` says what the agents take."""
 
     def advanced(self, step: int) -> None: ...
 
     def logged(self, config: RunConfig, line: Line) -> None: ...
 
     def evaluated(self, step: int, seconds: float) -> None: ...
+
+    def failed(self, config: RunConfig, reason: str) -> None:
+        """Once for each run that cannot go on, when the others' next lines are due."""
 
 
 def train_population(
@@ -122,14 +125,17 @@ class _Run:
             VectorPlant(tasks.make_vec(task, agents, threads=threads)),
             [config.seed for config in self.configs],
         )
+        self.told: set[int] = set()
         self.memory = check_memory(self.population.programs)
         self.episodes = tasks.make_vec(task, agents * episodes, threads=threads)
 
     def to_the_end(self) -> list[Failure]:
         population, config = self.population, self.config
-        self._begin()
-        self.watcher.begin(self.configs, population.step, self.memory)
+        saved = saving.read(self.home) if (self.home / saving.STATE).exists() else None
+        self.watcher.begin(self.configs, saved.step if saved else 0, self.memory)
+        self._begin(saved)
         self.clock, self.clock_step = time.perf_counter(), population.step
+        self._tell_failures()
         with halted_by(population, (signal.SIGINT, signal.SIGTERM)):
             while population.step < config.steps and population.live.any():
                 event = self._next_event()
@@ -145,14 +151,15 @@ class _Run:
             if population.live.any() and population.step < config.steps:
                 self._save()
                 raise KeyboardInterrupt
+            self._tell_failures()
             self._save_policies()
             saving.finish(self.home, self.folders, population)
         return [self._failure(agent, reason) for agent, reason in population.failures.items()]
 
-    def _begin(self) -> None:
-        if (self.home / saving.STATE).exists():
+    def _begin(self, saved: saving.Saved | None) -> None:
+        if saved:
             saving.restore(self.home, self.folders, self.population)
-            sizes = saving.read(self.home).metrics_sizes
+            sizes = saved.metrics_sizes
         else:
             sizes = [0] * len(self.folders)
             for folder in self.folders:
@@ -179,6 +186,7 @@ class _Run:
             for agent, evaluation in evaluations.items():
                 lines[agent] |= evaluation.metrics()
             self.watcher.evaluated(population.step, time.perf_counter() - begun)
+        self._tell_failures()
         for agent, line in enumerate(lines):
             if line and population.live[agent]:
                 line = {"step": population.step, **line}
@@ -186,6 +194,11 @@ class _Run:
                 self.watcher.logged(self.configs[agent], line)
         if any(lines):
             self.clock, self.clock_step = time.perf_counter(), population.step
+
+    def _tell_failures(self) -> None:
+        for agent in sorted(self.population.failures.keys() - self.told):
+            self.watcher.failed(self.configs[agent], self.population.failures[agent])
+            self.told.add(agent)
 
     def _save(self) -> None:
         self._save_policies()

@@ -1,0 +1,69 @@
+"""Small runs for populations, and watchers of them."""
+
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+from feasible.algorithms.description import Plain
+from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.launch import configure, new_run
+from feasible.run.population.training import PopulationWatcher
+from feasible.run.training import Line
+
+Run = tuple[str, int, dict[str, Plain]]  # method, seed, changes
+SMALL: dict[str, Plain] = {"hidden_layers": [4]}
+# Two groups: two methods with the same batch, and one whose batch is smaller.
+RUNS: Sequence[Run] = (
+    ("nfwpo", 0, {}),
+    ("nfwpo", 1, {"batch_size": 8}),
+    ("ddpg-shaping", 3, {"batch_size": 16}),
+)
+
+
+def toy_configs(runs: Sequence[Run] = RUNS, steps: int = 100) -> list[RunConfig]:
+    return [
+        configure("toy", algo, seed, steps=steps, checkpoint_interval=35, changes=SMALL | changes, variant="v")
+        for algo, seed, changes in runs
+    ]
+
+
+def toy_runs(out: Path, runs: Sequence[Run] = RUNS, steps: int = 100) -> list[RunFolder]:
+    return [new_run(out, config) for config in toy_configs(runs, steps)]
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing catches it, and what is on the disk stays as it is."""
+
+
+class At(PopulationWatcher):
+    """Does something at a step."""
+
+    def __init__(self, step: int, kind: type[BaseException] | signal.Signals):
+        self.step, self.kind = step, kind
+
+    def advanced(self, step: int) -> None:
+        if step != self.step:
+            return
+        if isinstance(self.kind, signal.Signals):
+            os.kill(os.getpid(), self.kind)
+        else:
+            raise self.kind
+
+
+class Recorder(PopulationWatcher):
+    """Remembers what it hears."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.lines: list[tuple[str, Line]] = []
+        self.failures: list[tuple[str, str]] = []
+
+    def begin(self, configs: Sequence[RunConfig], step: int, memory: str) -> None:
+        self.said.append(memory)
+
+    def logged(self, config: RunConfig, line: Line) -> None:
+        self.lines.append((config.name, line))
+
+    def failed(self, config: RunConfig, reason: str) -> None:
+        self.failures.append((config.name, reason))
