@@ -124,7 +124,7 @@ def test_resuming_a_finished_run_says_so_and_changes_nothing(
     before = files(folder.path)
     (folder.checkpoint / "replay-263-300.npy").touch()  # killed before the replay was dropped
     main(["resume", str(folder.path), "--tensorboard"])
-    assert "was finished before, at step 300" in capsys.readouterr().out.replace("\n", "")
+    assert "was finished before, at step 300" in " ".join(capsys.readouterr().out.split())
     assert files(folder.path) == before
 
 

@@ -32,7 +32,14 @@ from feasible.studies.as_authors import (
 from feasible.tasks import TASKS
 
 SOFT = "sac-projection"
-EVERY = [(task, algo) for task, known in TASKS.items() for algo in known.paper.batch_size if algo != SOFT]
+# Of the methods that others wrote, their settings are all that is known.
+FOREIGN = ("sac", "ppo", "trpo", "focops")
+EVERY = [
+    (task, algo)
+    for task, known in TASKS.items()
+    for algo in known.paper.batch_size
+    if algo.split("-")[0] not in FOREIGN
+]
 
 
 def leaves(tree: object) -> list[NDArray]:
