@@ -4,7 +4,8 @@
     python -m benchmarks.baselines learning [--seeds 5] [--jobs 2] [--out FILE]
 
 Peers are Stable-Baselines3's SAC and PPO and sb3-contrib's TRPO with their defaults; ours have the same sizes, rates,
-discounts and lengths (and the action box for a constraint). Speed: both sides take turns on one core with one thread.
+discounts and lengths (and the action box for a constraint). Speed: both sides, each a process of its own, take turns on
+one core with one thread.
 Learning: the return of 10 episodes without exploration at the end of the budget, for every seed.
 """
 
@@ -23,7 +24,7 @@ from pathlib import Path
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 os.environ["OMP_NUM_THREADS"] = "1"
 
-if hasattr(os, "sched_setaffinity") and "speed" in sys.argv:
+if hasattr(os, "sched_setaffinity") and "timed" in sys.argv:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 import gymnasium as gym
@@ -101,18 +102,57 @@ def stepper(name: str, side: str) -> Callable[[int], object]:
     return lambda steps: model.learn(steps, log_interval=1_000_000, reset_num_timesteps=False)
 
 
+def timed(name: str, side: str) -> None:
+    """Make a round of steps for every line that comes in, and answer with the steps a second."""
+    make = stepper(name, side)
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        make(ROUND[name])
+        print(ROUND[name] / (time.perf_counter() - start), flush=True)
+
+
+class Side:
+    """A side in a process of its own, which works only when it is asked to."""
+
+    def __init__(self, name: str, side: str):
+        words = [sys.executable, "-m", "benchmarks.baselines", "timed", name, side]
+        self._process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self._answer("ready")
+
+    def rate(self) -> float:
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return float(self._answer("."))
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _answer(self, holding: str) -> str:
+        """The next line with that in it; libraries print lines of their own."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if holding in line and (holding == "ready" or line[0].isdigit()):
+                return line
+        raise RuntimeError("A side ended before its time.")
+
+
 def speed(rounds: int) -> Table:
     result = Table(title="Steps a second of training, HalfCheetah, one thread")
     for column in ("", "ours", "Stable-Baselines3", "ratio", f"target {TARGET:.0f}x"):
         result.add_column(column, justify="left" if not column else "right")
     for name in METHODS:
-        sides = {side: stepper(name, side) for side in ("ours", "peer")}
+        sides = {side: Side(name, side) for side in ("ours", "peer")}
         rates: dict[str, list[float]] = {side: [] for side in sides}
         for _ in range(rounds):
-            for side, make in sides.items():
-                start = time.perf_counter()
-                make(ROUND[name])
-                rates[side].append(ROUND[name] / (time.perf_counter() - start))
+            for side, process in sides.items():
+                rates[side].append(process.rate())
+        for process in sides.values():
+            process.close()
         ratio = statistics.median(own / other for own, other in zip(rates["ours"], rates["peer"], strict=True))
         own, other = (f"{statistics.median(rates[side]):,.0f}" for side in ("ours", "peer"))
         result.add_row(name, own, other, f"{ratio:.2f}x", "reached" if ratio >= TARGET else "missed")
@@ -159,14 +199,17 @@ def main() -> None:
     learn.add_argument("--seeds", type=int, default=5)
     learn.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     learn.add_argument("--out", type=Path, default=None, help="write every return to this file as it comes")
-    one = commands.add_parser("one")
-    one.add_argument("name", choices=METHODS)
-    one.add_argument("side", choices=("ours", "peer"))
+    one, alone = commands.add_parser("one"), commands.add_parser("timed")
+    for part in (one, alone):
+        part.add_argument("name", choices=METHODS)
+        part.add_argument("side", choices=("ours", "peer"))
     one.add_argument("seed", type=int)
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     if options.command == "one":
         print(learned(options.name, options.side, options.seed, METHODS[options.name][2]))
+    elif options.command == "timed":
+        timed(options.name, options.side)
     elif options.command == "speed":
         Console().print(speed(options.rounds))
     else:
