@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -25,6 +26,25 @@ from feasible.run.programs import Programs
 ROOT = Path(__file__).parents[2]
 CACHE_SETTINGS = {"jax_persistent_cache_min_compile_time_secs": 0, "jax_persistent_cache_min_entry_size_bytes": -1}
 SMALL: Mapping[str, Plain] = {"hidden_layers": [32, 32], "warmup": 50, "batch_size": 8, "replay_size": 90}
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing catches it, and what is on the disk stays as it is."""
+
+
+class Moment:
+    """What a watcher is that does something at a step: of one run or of a population."""
+
+    def __init__(self, step: int, kind: type[BaseException] | signal.Signals):
+        self.step, self.kind = step, kind
+
+    def advanced(self, step: int) -> None:
+        if step != self.step:
+            return
+        if isinstance(self.kind, signal.Signals):
+            os.kill(os.getpid(), self.kind)
+        else:
+            raise self.kind
 
 
 @contextmanager

@@ -19,8 +19,8 @@ from feasible.run.programs import Programs
 from feasible.run.training import Outcome, train
 from feasible.run.vector_plant import VectorPlant
 from feasible.tasks import TASKS
-from tests.run.runs import assert_equal_runs, lines_without_time
-from tests.run.test_training import At, Killed
+from tests.run.runs import Killed, assert_equal_runs, lines_without_time
+from tests.run.test_training import At
 from tests.run.toys import Drift, Fault, SavedDrift, force, toy_plant, toy_task
 
 SMALL = {"horizon": 40, "minibatch": 8, "epochs": 2, "hidden_layers": [8]}

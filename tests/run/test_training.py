@@ -1,6 +1,5 @@
 """Training from a run folder, in this process: killed and interrupted at chosen steps, evaluated and not."""
 
-import os
 import random
 import shutil
 import signal
@@ -13,29 +12,14 @@ from feasible.run.folder import RunConfig, RunFolder, read_metrics
 from feasible.run.launch import configure, new_run
 from feasible.run.training import Line, Outcome, Watcher, train
 from feasible.tasks import TASKS
-from tests.run.runs import assert_equal_runs, files, lines_without_time
+from tests.run.runs import Killed, Moment, assert_equal_runs, files, lines_without_time
 from tests.run.toys import toy_task
 
 pytestmark = pytest.mark.usefixtures("shared_programs")
 
 
-class Killed(BaseException):
-    """Stands for SIGKILL: nothing catches it, and what is on the disk stays as it is."""
-
-
-class At(Watcher):
+class At(Moment, Watcher):
     """Does something at a step."""
-
-    def __init__(self, step: int, kind: type[BaseException] | signal.Signals):
-        self.step, self.kind = step, kind
-
-    def advanced(self, step: int) -> None:
-        if step != self.step:
-            return
-        if isinstance(self.kind, signal.Signals):
-            os.kill(os.getpid(), self.kind)
-        else:
-            raise self.kind
 
 
 @pytest.fixture(autouse=True)

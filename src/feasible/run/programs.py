@@ -5,7 +5,6 @@ step leaves as it is (the networks, where no update is due) is lent and not hand
 costs about a microsecond and a half.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +15,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from feasible.algorithms.base import Algorithm, Spec, State
-from feasible.run.step import Carry, Result, Step, due_after, numbers_of
+from feasible.run.step import Carry, Result, Schedule, Step, due_after, numbers_of
 
 
 @dataclass(frozen=True)
@@ -40,10 +39,7 @@ class Programs(Generic[State]):
         self.traces = 0
         self._step = Step(algorithm, spec)
         self.made: dict[tuple[frozenset[str], bool], Program] = {}
-        # After so many steps, which program follows depends on the step's place in this period only.
-        self._settled = max(algorithm.warmup, algorithm.updates_after)
-        self._period = math.lcm(*algorithm.intervals.values())
-        self._by_phase: dict[int, Program] = {}
+        self.program = Schedule([algorithm], self._find).program
         obs = jax.ShapeDtypeStruct((*self._step.rows, spec.observation_size), spec.low.dtype)
         self.shape: Carry[State] = jax.eval_shape(self._step.first, jax.random.key(0), obs)[0]
         self.structure = jax.tree.structure(self.shape)
@@ -53,15 +49,6 @@ class Programs(Generic[State]):
             donate_argnums=0,
             static_argnums=2,
         )
-
-    def program(self, step: int) -> Program:
-        """The program that follows environment step `step`."""
-        if step <= self._settled:
-            return self._find(step)
-        phase = step % self._period
-        if phase not in self._by_phase:
-            self._by_phase[phase] = self._find(step)
-        return self._by_phase[phase]
 
     def _find(self, step: int) -> Program:
         wanted = due_after(self.algorithm, step), step < self.algorithm.warmup

@@ -6,7 +6,8 @@ An algorithm with several copies of the environment gets their packets as rows, 
 after the other.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Generic, TypeVar, cast
@@ -22,6 +23,7 @@ from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, State, 
 
 JUDGEMENTS = ("violation", "tolerance", "proposed_violates", "intended_violates")
 Traced = TypeVar("Traced", bound=Callable)
+Made = TypeVar("Made")
 
 
 def full_precision(function: Traced) -> Traced:
@@ -152,6 +154,25 @@ def due_after(algorithm: Algorithm, step: int) -> frozenset[str]:
     if step <= algorithm.updates_after:
         return frozenset()
     return frozenset(part for part, every in algorithm.intervals.items() if step % every == 0)
+
+
+class Schedule(Generic[Made]):
+    """Which program follows a step: found anew while updates begin, then by the step's place in their period only."""
+
+    def __init__(self, algorithms: Sequence[Algorithm], find: Callable[[int], Made]):
+        self._find = find
+        self._settled = max(max(a.warmup, a.updates_after) for a in algorithms)
+        self._period = math.lcm(*(every for a in algorithms for every in a.intervals.values()))
+        self._by_phase: dict[int, Made] = {}
+
+    def program(self, step: int) -> Made:
+        """The program that follows environment step `step`."""
+        if step <= self._settled:
+            return self._find(step)
+        phase = step % self._period
+        if phase not in self._by_phase:
+            self._by_phase[phase] = self._find(step)
+        return self._by_phase[phase]
 
 
 def numbers_of(result: Result[State]) -> Float[Array, " r"]:

@@ -14,8 +14,8 @@ from feasible.run.policy import load_policy
 from feasible.run.population.training import train_population
 from feasible.run.training import train
 from feasible.run.vector_plant import Steps, VectorPlant
-from tests.run.population.toy_runs import RUNS, At, Killed, Recorder, toy_runs
-from tests.run.runs import assert_equal_runs, files
+from tests.run.population.toy_runs import RUNS, At, Recorder, toy_runs
+from tests.run.runs import Killed, assert_equal_runs, files
 from tests.run.test_training import At as AloneAt
 from tests.run.toys import toy_plant
 

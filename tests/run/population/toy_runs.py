@@ -1,7 +1,5 @@
 """Small runs for populations, and watchers of them."""
 
-import os
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +8,7 @@ from feasible.run.folder import RunConfig, RunFolder
 from feasible.run.launch import configure, new_run
 from feasible.run.population.training import PopulationWatcher
 from feasible.run.training import Line
+from tests.run.runs import Moment
 
 Run = tuple[str, int, dict[str, Plain]]  # method, seed, changes
 SMALL: dict[str, Plain] = {"hidden_layers": [4]}
@@ -32,23 +31,8 @@ def toy_runs(out: Path, runs: Sequence[Run] = RUNS, steps: int = 100) -> list[Ru
     return [new_run(out, config) for config in toy_configs(runs, steps)]
 
 
-class Killed(BaseException):
-    """Stands for SIGKILL: nothing catches it, and what is on the disk stays as it is."""
-
-
-class At(PopulationWatcher):
+class At(Moment, PopulationWatcher):
     """Does something at a step."""
-
-    def __init__(self, step: int, kind: type[BaseException] | signal.Signals):
-        self.step, self.kind = step, kind
-
-    def advanced(self, step: int) -> None:
-        if step != self.step:
-            return
-        if isinstance(self.kind, signal.Signals):
-            os.kill(os.getpid(), self.kind)
-        else:
-            raise self.kind
 
 
 class Recorder(PopulationWatcher):

@@ -5,7 +5,6 @@ Each group of agents whose algorithms are alike is one `vmap` of the same functi
 Which parts of each group's update are due is settled before the program is made, as for a lone agent.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +17,7 @@ from jaxtyping import Array, Float, PyTree, UInt32
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.run.evaluate import certified_action
 from feasible.run.population.groups import Due, grouped
-from feasible.run.step import Carry, Result, Step, numbers_of
+from feasible.run.step import Carry, Result, Schedule, Step, numbers_of
 
 Leaves = list[Array]
 
@@ -43,9 +42,7 @@ class PopulationPrograms:
         self.groups = tuple(grouped(algorithms, spec))
         self.traces = 0
         self.made: dict[tuple[Due, ...], Program] = {}
-        self._settled = max(max(a.warmup, a.updates_after) for a in algorithms)
-        self._period = math.lcm(*(every for a in algorithms for every in a.intervals.values()))
-        self._by_phase: dict[int, Program] = {}
+        self.program = Schedule(self.algorithms, self._find).program
         agents = len(algorithms)
         self._packets = jax.ShapeDtypeStruct((agents, 2 * spec.observation_size + 3), spec.low.dtype)
         keys = jax.ShapeDtypeStruct((agents, *_key_data(0).shape), jnp.uint32)
@@ -73,15 +70,6 @@ class PopulationPrograms:
     ) -> Float[np.ndarray, "copies n+2"]:
         """[actions | violation | tolerance] a row, without exploration, in `episodes` copies for each agent."""
         return np.asarray(self._compiled_act(policies, obs, episodes))
-
-    def program(self, step: int) -> Program:
-        """The program that follows environment step `step`."""
-        if step <= self._settled:
-            return self._find(step)
-        phase = step % self._period
-        if phase not in self._by_phase:
-            self._by_phase[phase] = self._find(step)
-        return self._by_phase[phase]
 
     def _find(self, step: int) -> Program:
         wanted = tuple(group.due(step) for group in self.groups)
