@@ -4,13 +4,12 @@
 
 | column      | what it is                                                                                       |
 |-------------|--------------------------------------------------------------------------------------------------|
-| agent-steps | agents times steps a second, everything included but evaluations: what training runs at           |
+| agent-steps | agents times steps a second, everything included but evaluations: what training runs at          |
 | step        | milliseconds of one step of all agents                                                           |
 | environment | of it: the copies' step, on `--threads` threads                                                  |
-| handing     | of it: packets in and the dispatch, until the call is back                                       |
-| device      | of it: waiting for the report, the device's work that the host does not hide                     |
-| host        | of it: what is left, the counting                                                                |
-| program     | the program alone, called again and again without an environment: what the device takes at least |
+| host        | of it: the rest of what the host does when the device asks, checking and counting                |
+| device      | of it: what is left, the device's work and its calls to the host                                 |
+| program     | the steps alone, looped over without an environment and without calls: what the device takes     |
 
 Agents are the methods' seeds in turn, so that 20 agents are 4 methods of 5 seeds.
 """
@@ -33,11 +32,12 @@ from feasible.methods import build_algorithm
 from feasible.run.population.driver import Population
 from feasible.run.population.groups import in_groups
 from feasible.run.population.memory import agent_bytes
+from feasible.run.population.programs import Leaves, PopulationPrograms
 from feasible.run.vector_plant import Steps, VectorPlant
 from feasible.tasks import Preset
 
 METHODS = ("nfwpo", "ddpg-projection", "ddpg-shaping", "ddpg-optlayer")
-LAUNCHES = 200
+LOOPED = 200  # steps of the program alone
 SETTLED = 30  # steps before anything is timed
 TOGETHER = 200  # steps between two looks at the clock
 
@@ -47,8 +47,7 @@ class Split:
     """Seconds of the parts of a step, summed over steps."""
 
     environment: float = 0.0
-    handing: float = 0.0
-    device: float = 0.0
+    exchange: float = 0.0
 
 
 class Watched(VectorPlant):
@@ -63,34 +62,17 @@ class Watched(VectorPlant):
         return steps
 
 
-class Timed:
-    """A program whose call, and the wait for its report, are timed."""
+class WatchedPrograms(PopulationPrograms):
+    """Programs whose exchange with the host is timed."""
 
-    def __init__(self, function: "jax.stages.Wrapped", split: Split):
-        self.function, self.split = function, split
+    split: Split | None = None
 
-    def __call__(self, leaves: list[jax.Array], packets: np.ndarray) -> tuple[list[jax.Array], "TimedReport"]:
+    def asked(self, report: jax.Array) -> np.ndarray:
         begun = time.perf_counter()
-        leaves, report = self.function(leaves, packets)
-        self.split.handing += time.perf_counter() - begun
-        return leaves, TimedReport(report, self.split)
-
-
-class TimedReport:
-    """A report whose arrival is timed."""
-
-    def __init__(self, report: jax.Array, split: Split):
-        self.report, self.split = report, split
-
-    def copy_to_host_async(self) -> None:
-        self.report.copy_to_host_async()
-
-    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
-        del dtype, copy
-        begun = time.perf_counter()
-        numbers = np.asarray(self.report)
-        self.split.device += time.perf_counter() - begun
-        return numbers
+        answer = super().asked(report)
+        if self.split:
+            self.split.exchange += time.perf_counter() - begun
+        return answer
 
 
 def algorithms(methods: Sequence[str], agents: int, settings: Preset, task: str) -> list[Algorithm]:
@@ -108,7 +90,7 @@ def population(options: argparse.Namespace, agents: int) -> Population:
     """A population that has begun to learn, with its programs compiled."""
     chosen = algorithms(options.methods, agents, options.settings, options.task)
     plant = Watched(tasks.make_vec(options.task, agents, threads=options.threads))
-    made = Population(chosen, plant, range(agents))
+    made = Population(chosen, plant, range(agents), WatchedPrograms(chosen, plant.spec))
     made.start()
     made.advance(SETTLED)
     return made
@@ -122,7 +104,7 @@ def measure(options: argparse.Namespace, agents: int) -> list[str]:
     steps, seconds = _timed(made, options.seconds)
     split = _watch(made)
     counted, _ = _timed(made, options.seconds / 2)
-    parts = [1e3 * part / counted for part in (split.environment, split.handing, split.device)]
+    environment, exchange = (1e3 * part / counted for part in (split.environment, split.exchange))
     step = 1e3 * seconds / steps
     program = _program_alone(made)
     made.plant.close()
@@ -133,8 +115,9 @@ def measure(options: argparse.Namespace, agents: int) -> list[str]:
         str(len(made.programs.groups)),
         f"{agents * steps / seconds:,.0f}",
         f"{step:.3f}",
-        *(f"{part:.3f}" for part in parts),
-        f"{max(0.0, step - sum(parts)):.3f}",
+        f"{environment:.3f}",
+        f"{exchange - environment:.3f}",
+        f"{step - exchange:.3f}",
         f"{program:.3f}",
         f"{sum(agent_bytes(made.programs)) / 1e9:.1f}",
         f"{ready:.0f}",
@@ -151,28 +134,36 @@ def _timed(made: Population, seconds: float) -> tuple[int, float]:
 
 def _watch(made: Population) -> Split:
     """Time the parts of its steps from here on."""
-    split, find = Split(), made.programs.program
     assert isinstance(made.plant, Watched)
-    made.plant.split = split
-    made.programs.program = lambda step: replace(find(step), function=Timed(find(step).function, split))  # pyright: ignore[reportAttributeAccessIssue, reportArgumentType]
-    return split
+    assert isinstance(made.programs, WatchedPrograms)
+    made.plant.split = made.programs.split = Split()
+    return made.plant.split
 
 
 def _program_alone(made: Population) -> float:
-    """Milliseconds of the program, dispatched again and again without waiting for a report."""
-    program = made.programs.program(made.step + 1).function
-    function = program.function if isinstance(program, Timed) else program
-    packets = jax.device_put(np.zeros((made.plant.copies, 2 * made.plant.spec.observation_size + 3), np.float32))
+    """Milliseconds of a step in a loop that the device goes through by itself."""
+    program = made.programs.program(made.step + 1)
     leaves = made._leaves
-    leaves, report = function(leaves, packets)
-    jax.block_until_ready(report)
-    begun = time.perf_counter()
-    for _ in range(LAUNCHES):
-        leaves, report = function(leaves, packets)
-    jax.block_until_ready((leaves, report))
-    seconds = time.perf_counter() - begun
+    packets = jax.numpy.zeros((made.plant.copies, 2 * made.plant.spec.observation_size + 3), np.float32)
+    report = jax.eval_shape(program.step, leaves, packets)[1]
+
+    def steps(leaves: Leaves) -> tuple[Leaves, jax.Array]:
+        def step(_: int, state: tuple[Leaves, jax.Array]) -> tuple[Leaves, jax.Array]:
+            return program.step(
+                state[0], packets + 0 * state[1][:, :1]
+            )  # of this step: nothing to take out of the loop
+
+        return jax.lax.fori_loop(0, LOOPED, step, (leaves, jax.numpy.zeros(report.shape, report.dtype)))
+
+    loop = jax.jit(steps, donate_argnums=0).lower(leaves).compile()
+    times = []
+    for _ in range(4):
+        begun = time.perf_counter()
+        leaves, report = loop(leaves)
+        np.asarray(report)
+        times.append(time.perf_counter() - begun)
     made._leaves = leaves
-    return 1e3 * seconds / LAUNCHES
+    return 1e3 * min(times) / LOOPED
 
 
 def profile(options: argparse.Namespace) -> None:
@@ -201,7 +192,7 @@ def main() -> None:
         title=f"{options.task}, {options.settings} settings, {', '.join(options.methods)}; {jax.local_devices()[0]}, "
         f"{options.threads} threads for the environment; milliseconds"
     )
-    for column in ("agents", "groups", "agent-steps/s", "step", "environment", "handing", "device", "host", "program"):
+    for column in ("agents", "groups", "agent-steps/s", "step", "environment", "host", "device", "program"):
         table.add_column(column, justify="right")
     table.add_column("GB", justify="right")
     table.add_column("ready, s", justify="right")

@@ -14,12 +14,18 @@ def check_threads(threads: int) -> None:
         raise ValueError(f"threads must be an integer of at least 1, not {threads!r}.")
 
 
+def fewest_threads(threads: int, copies: int) -> int:
+    """As many of `threads` as shorten a step of all copies: one more would only wait for the longest share."""
+    check_threads(threads)
+    longest = -(-copies // threads)
+    return -(-copies // longest)
+
+
 class Threads:
     """Contiguous shares of `copies` for each of `threads`; one thread is the caller's own."""
 
     def __init__(self, threads: int, copies: int) -> None:
-        check_threads(threads)
-        shares = min(threads, copies)
+        shares = fewest_threads(threads, copies)
         self._bounds = list(pairwise(copies * share // shares for share in range(shares + 1)))
         self._pool = ThreadPoolExecutor(shares) if shares > 1 else None
 

@@ -53,7 +53,8 @@ def test_killed_and_interrupted_it_ends_the_same(uninterrupted: list[RunFolder],
     assert json.loads((folders[0].checkpoint / "population.json").read_text())["step"] == 70
     with pytest.raises(KeyboardInterrupt):
         train_population(folders, At(90, signal.SIGINT))
-    assert json.loads((folders[1].checkpoint / "population.json").read_text())["step"] == 90
+    # A signal is heard while the device is at work, perhaps some steps later.
+    assert 90 <= json.loads((folders[1].checkpoint / "population.json").read_text())["step"] < 100
     assert train_population(folders[::-1]) == []  # in whatever order they are named
     for folder, other in zip(folders, uninterrupted, strict=True):
         assert_equal_runs(folder, other)

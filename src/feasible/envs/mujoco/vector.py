@@ -26,7 +26,7 @@ from feasible.envs.generators import pack_generator, seeded_generators, unpack_g
 from feasible.envs.mujoco.families import Frame, Infos, family_of
 from feasible.envs.mujoco.prototype import build_prototype, draw_start
 from feasible.envs.mujoco.saving import check_simulation
-from feasible.envs.threads import check_threads
+from feasible.envs.threads import fewest_threads
 
 Observations = Float64[np.ndarray, "copies observation"]
 VectorInfos = dict[str, "np.ndarray | VectorInfos"]
@@ -54,12 +54,11 @@ class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     ) -> None:
         if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
             raise ValueError(f"num_envs must be an integer of at least 1, not {num_envs!r}.")
-        check_threads(threads)
         self.num_envs = num_envs
         self._prototype, self.episode_length = build_prototype(env_id, max_episode_steps, **settings)
         self._family = family_of(env_id, self._prototype)
         self.model: mujoco.MjModel = self._prototype.model
-        self.simulations = Batch(self.model, num_envs, min(threads, num_envs))
+        self.simulations = Batch(self.model, num_envs, fewest_threads(threads, num_envs))
         # Views of the simulations' rows. Body positions are no part of the state, but results of every step.
         self._controls = self.simulations.bind("ctrl")
         self._positions = self.simulations.bind("qpos")

@@ -1,6 +1,8 @@
-"""The driver of a population: all agents, a copy of the environment each, one compiled dispatch a step for all.
+"""The driver of a population: all agents, a copy of the environment each, one compiled loop over the steps of all.
 
     the copies make a step -> the program stores all of it, updates, chooses and certifies the next actions -> ...
+
+The loop runs on the device, some steps at a time, and calls the host for each step of the copies.
 
 Every agent does what it would do alone (`feasible.run.driver`): the same seeds, keys and updates in the same order. One
 that cannot go on (a loss that is not finite, say) is left out from there on and stops no other.
@@ -24,22 +26,32 @@ from feasible.run.vector_plant import Steps, VectorPlant
 class Population:
     """Training of several agents on copies of one environment. `start` or `restore` first, then `advance`."""
 
-    def __init__(self, algorithms: Sequence[Algorithm], plant: VectorPlant, seeds: Sequence[int]):
+    def __init__(
+        self,
+        algorithms: Sequence[Algorithm],
+        plant: VectorPlant,
+        seeds: Sequence[int],
+        programs: PopulationPrograms | None = None,
+    ):
         if not len(algorithms) == plant.copies == len(seeds):
             raise ValueError(f"{len(algorithms)} agents need as many seeds and copies of the environment.")
         self.plant, self.seeds = plant, tuple(seeds)
-        self.programs = PopulationPrograms(algorithms, plant.spec)
+        self.programs = programs or PopulationPrograms(algorithms, plant.spec)
         self.tallies = Tallies(len(algorithms))
         self.failures: dict[int, str] = {}
         """By agent: why it was left out."""
         self.step = 0
         self.halted = False
-        """Set (by a signal, say) to end `advance` after the running step."""
+        """Set (by a signal, say) to end `advance` after the running loop, at most `programs.LONGEST` steps."""
         self._size = plant.spec.action_size
         self._rows = tuple(group.rows for group in self.programs.groups)
         self._warmups = np.array([algorithm.warmup for algorithm in algorithms])
         self._leaves: Leaves = []
         self._actions: Float[np.ndarray, "agents n"] = np.zeros((plant.copies, self._size), np.float32)
+        self._seen: Float[np.ndarray, "agents o"] = np.zeros((plant.copies, plant.spec.observation_size), np.float32)
+        """What the actions were chosen on."""
+        self._told: list[tuple[Program, int, np.ndarray]] = []
+        """The steps, and the reports on them by one program, that have not been counted yet."""
 
     @property
     def live(self) -> Bool[np.ndarray, " agents"]:
@@ -81,62 +93,85 @@ class Population:
 
     def advance(self, until: int, made: Callable[[int], None] = lambda step: None) -> None:
         """Make steps until `until` have been made in all; `made` hears of each. Ends early when no agent is left."""
-        told: tuple[int, Program, np.ndarray] | None = None
         while self.step < until and not self.halted and self.live.any():
-            steps = self.plant.step(self._actions)
-            self.step += 1
-            program = self.programs.program(self.step)
-            self._leaves, report = program.function(self._leaves, steps.packets)
-            report.copy_to_host_async()  # set off behind the program, not when it is asked for
-            # The device is at work: whatever needs no answer of it is done meanwhile, for this step and the last.
-            if told is not None:
-                self._tally(*told)
-            self._count(steps)
-            numbers = np.asarray(report)
-            # Before the next dispatch, so that its report gets the same memory: where every address is that of the
-            # step before, a GPU's graph need not be recorded anew.
-            del report
-            self._take(numbers, self.plant.seen(steps), program.own)
-            told = self.step, program, numbers
-            made(self.step)
-        if told is not None:
-            self._tally(*told)
+            self._stretch(until, made)
+
+    def _stretch(self, until: int, made: Callable[[int], None]) -> None:
+        """Make some steps that one program follows, in one dispatch of it."""
+        program, loop = self.programs.stretch(self.step, until)
+        first, packets = self.step, np.zeros((self.plant.copies, 2 * self.plant.spec.observation_size + 3), np.float32)
+        errors: list[BaseException] = []
+
+        def exchange(numbers: Float[np.ndarray, "agents r"]) -> Float[np.ndarray, "agents packet"]:
+            nonlocal packets
+            try:
+                if self.step > first:
+                    self._hear(program, numbers)
+                if self.live.any() and not errors:
+                    steps = self.plant.step(self._actions)
+                    packets = steps.packets
+                    self.step += 1
+                    self._count(steps)
+                    made(self.step)
+            except BaseException as error:  # raised again below, not in the hands of the device
+                errors.append(error)
+            return packets
+
+        self.programs.exchange = exchange
+        self._leaves, report = loop(self._leaves)
+        numbers = np.asarray(report)
+        if errors:
+            raise errors[0]
+        self._hear(program, numbers)
+        self._tally()
 
     def fail(self, agent: int, reason: Exception) -> None:
         """Leave an agent out: its numbers stay as they are, its copy of the environment idles."""
+        self._tally()  # what came before counts
         self.failures[agent] = str(reason)
         self.live[agent] = False
 
     def _count(self, steps: Steps) -> None:
+        self._seen = self.plant.seen(steps)
         for agent, fault in steps.faults(self.step).items():
             if self.live[agent]:
                 self.fail(agent, fault)
         self.tallies.add_steps(steps)
 
-    def _begin(self, numbers: Float[np.ndarray, "agents r"], obs: Float[np.ndarray, "agents o"]) -> None:
-        self._take(numbers, obs, ())
-        self._judged(self.step, numbers)
+    def _hear(self, program: Program, numbers: Float[np.ndarray, "agents r"]) -> None:
+        """The report on the present step, made by `program`."""
+        self._take(numbers, program.own)
+        self._told.append((program, self.step, numbers))
 
-    def _take(
-        self, numbers: Float[np.ndarray, "agents r"], obs: Float[np.ndarray, "agents o"], own: Sequence[tuple[str, ...]]
-    ) -> None:
+    def _begin(self, numbers: Float[np.ndarray, "agents r"], obs: Float[np.ndarray, "agents o"]) -> None:
+        self._seen = obs
+        self._take(numbers, ())
+        self._judged([self.step], numbers[None])
+
+    def _take(self, numbers: Float[np.ndarray, "agents r"], own: Sequence[tuple[str, ...]]) -> None:
         """Accept the next actions, if they are ones that may be executed."""
         size = self._size
         certified = numbers[:, size] <= numbers[:, size + 1]
         if not (certified.all() and finite(numbers)):
             certified &= np.isfinite(numbers).all(axis=1)
             for agent in np.flatnonzero(self.live & ~certified).tolist():
-                self.fail(agent, self._explain(numbers[agent], obs[agent], own[agent] if own else ()))
+                self.fail(agent, self._explain(numbers[agent], self._seen[agent], own[agent] if own else ()))
         self._actions = numbers[:, :size]
         self._idle()
 
-    def _tally(self, step: int, program: Program, numbers: Float[np.ndarray, "agents r"]) -> None:
-        self._judged(step, numbers)
-        self.tallies.add_metrics(program, self._rows, numbers[:, self._size + len(JUDGEMENTS) :])
+    def _tally(self) -> None:
+        """Count what has been heard, many steps at a time."""
+        if not self._told:
+            return
+        programs, steps, reports = zip(*self._told, strict=True)
+        self._told.clear()
+        numbers = np.stack(reports)
+        self._judged(steps, numbers)
+        self.tallies.add_metrics(programs[0], self._rows, numbers[..., self._size + len(JUDGEMENTS) :])
 
-    def _judged(self, step: int, numbers: Float[np.ndarray, "agents r"]) -> None:
-        judgements = numbers[:, self._size : self._size + len(JUDGEMENTS)]
-        self.tallies.add_judgements(judgements, self._warmups <= step)
+    def _judged(self, steps: Sequence[int], numbers: Float[np.ndarray, "steps agents r"]) -> None:
+        judgements = numbers[..., self._size : self._size + len(JUDGEMENTS)]
+        self.tallies.add_judgements(judgements, self._warmups <= np.asarray(steps)[:, None])
 
     def _idle(self) -> None:
         """Copies whose agent has failed take the action of another: something that an environment can step with."""

@@ -1,17 +1,19 @@
-"""The programs of a population: one compiled dispatch for one step of all agents.
+"""The programs of a population: loops over steps of all agents that stay on the device and ask the host in between.
 
 Each group of agents whose algorithms are alike is one `vmap` of the same functions that a lone agent runs
-(`feasible.run.step`), all in one program. One packet of numbers goes in for all agents and one report comes back.
+(`feasible.run.step`), all in one program. One report goes out for all agents and one packet of numbers each comes in,
+by a call from the device to the host (`exchange`), which costs a third of a dispatch from the host to the device.
 Which parts of each group's update are due is settled before the program is made, as for a lone agent.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import io_callback
 from jaxtyping import Array, Float, PyTree, UInt32
 
 from feasible.algorithms.base import Algorithm, Spec
@@ -22,16 +24,24 @@ from feasible.run.step import Carry, Result, Schedule, Step, numbers_of
 Leaves = list[Array]
 
 
+Exchange = Callable[[Float[np.ndarray, "agents r"]], Float[np.ndarray, "agents packet"]]
+"""What the host does between two steps: from the report on one the packets of the next."""
+Loop = Callable[[Leaves], tuple[Leaves, Array]]
+LONGEST = 50  # steps of one loop: nothing is saved by more, and what halts a population waits for the end of one
+
+
 @dataclass(frozen=True)
 class Program:
-    """A compiled step of all agents for one set of due updates."""
+    """Steps of all agents for one set of due updates."""
 
-    function: "jax.stages.Wrapped"
-    """(leaves, packets) to (leaves, report)."""
+    step: Callable[[Leaves, Array], tuple[Leaves, Array]]
+    """(leaves, packets) to (leaves, report): one step, a pure function."""
     metrics: tuple[tuple[str, ...], ...]
     """By group: the names of the metrics in its rows of the report, those of all its agents together."""
     own: tuple[tuple[str, ...], ...]
     """By agent: the metrics that it would report alone."""
+    loops: dict[int, Loop] = field(default_factory=dict)
+    """By number of steps: those compiled so far."""
 
 
 class PopulationPrograms:
@@ -40,7 +50,7 @@ class PopulationPrograms:
     def __init__(self, algorithms: Sequence[Algorithm], spec: Spec):
         self.spec, self.algorithms = spec, tuple(algorithms)
         self.groups = tuple(grouped(algorithms, spec))
-        self.traces = 0
+        self.exchange: Exchange = _no_exchange
         self.made: dict[tuple[Due, ...], Program] = {}
         self.program = Schedule(self.algorithms, self._find).program
         agents = len(algorithms)
@@ -52,6 +62,30 @@ class PopulationPrograms:
         self._compiled_first = jax.jit(lambda keys, obs: _flat(self._first(keys, obs)))
         self._compiled_begin = jax.jit(self._begin, donate_argnums=0, static_argnums=2)
         self._compiled_act = jax.jit(self._act, static_argnums=2)
+
+    def stretch(self, step: int, until: int) -> tuple[Program, Loop]:
+        """The loop that follows `step` steps: its program, and the loop, which makes some of the steps up to `until`.
+
+        A program's loops are as long as the first stretch that it was asked for, or of one step.
+        """
+        program = self.program(step + 1)
+        most = next(
+            (
+                more
+                for more in range(1, LONGEST)
+                if step + more == until or self.program(step + more + 1) is not program
+            ),
+            LONGEST,
+        )
+        steps = max((made for made in program.loops if made <= most), default=0)
+        if not program.loops or not steps:
+            steps = 1 if program.loops else most
+            program.loops[steps] = self._loop(program, steps)
+        return program, program.loops[steps]
+
+    def asked(self, report: Array) -> Float[np.ndarray, "agents packet"]:
+        """What the device calls: the exchange of the loop that runs."""
+        return self.exchange(np.asarray(report))
 
     def carries(self, leaves: Leaves) -> list[Carry]:
         """By group: the carries of its agents, stacked."""
@@ -90,8 +124,7 @@ class PopulationPrograms:
                 results.append(group.vmap(one)(carry, packets[group.rows]))
             return results
 
-        def program(leaves: Leaves, packets: Float[Array, "agents packet"]) -> tuple[Leaves, Array]:
-            self.traces += 1
+        def step(leaves: Leaves, packets: Float[Array, "agents packet"]) -> tuple[Leaves, Array]:
             return _flat(advance(self.carries(leaves), packets))
 
         results = jax.eval_shape(advance, self.shapes, self._packets)
@@ -101,10 +134,25 @@ class PopulationPrograms:
             for algorithm in group.algorithms:
                 if repr(algorithm) not in own:
                     own[repr(algorithm)] = _own_metrics(algorithm, self.spec, shape, due)
-        # A leaf that a program reads nothing of is kept an argument all the same: only so can its memory be handed
-        # on, and where the addresses are those of the step before, a GPU's graph need not be recorded anew.
-        function = jax.jit(program, donate_argnums=0, keep_unused=True)
-        return Program(function, metrics, tuple(own[repr(algorithm)] for algorithm in self.algorithms))
+        return Program(step, metrics, tuple(own[repr(algorithm)] for algorithm in self.algorithms))
+
+    def _loop(self, program: Program, steps: int) -> Loop:
+        """So many steps with that program, compiled; the first report to the exchange is all zeros.
+
+        With the number of steps known, the device need not wait for the host to hear whether to go on.
+        """
+        leaves = jax.tree.leaves(self.shapes)
+        report = jax.eval_shape(program.step, leaves, self._packets)[1]
+
+        def run(leaves: Leaves) -> tuple[Leaves, Array]:
+            def body(_: int, state: tuple[Leaves, Array]) -> tuple[Leaves, Array]:
+                leaves, report = state
+                return program.step(leaves, io_callback(self.asked, self._packets, report))
+
+            return jax.lax.fori_loop(0, steps, body, (leaves, jnp.zeros(report.shape, report.dtype)))
+
+        # A leaf that a program reads nothing of is kept an argument all the same: only so can its memory be handed on.
+        return jax.jit(run, donate_argnums=0, keep_unused=True).lower(leaves).compile()
 
     def _first(self, keys: UInt32[Array, "agents k"], obs: Float[Array, "agents o"]) -> list[Result]:
         def first(algorithm: Algorithm, key: Array, obs: Array) -> Result:
@@ -130,6 +178,10 @@ class PopulationPrograms:
         groups = zip(self.groups, policies, strict=True)
         answers = [group.vmap(of_agent)(policy, by_agent[group.rows]) for group, policy in groups]
         return jnp.concatenate(answers).reshape(len(obs), -1)
+
+
+def _no_exchange(report: Float[np.ndarray, "agents r"]) -> Float[np.ndarray, "agents packet"]:
+    raise RuntimeError("A population's programs have no exchange with a host yet.")
 
 
 def _own_metrics(algorithm: Algorithm, spec: Spec, stacked: Carry, due: frozenset[str]) -> tuple[str, ...]:

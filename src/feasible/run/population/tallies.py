@@ -49,17 +49,21 @@ class Tallies:
                 self.episode_return[agent] = 0.0
 
     def add_judgements(
-        self, judgements: Float[np.ndarray, "agents judgement"], past_warmup: Bool[np.ndarray, " agents"]
+        self,
+        judgements: Float[np.ndarray, "steps agents judgement"],
+        past_warmup: Bool[np.ndarray, "steps agents"],
     ) -> None:
         """Violations of the actions that come next, in the order of `step.JUDGEMENTS`."""
-        violation, _, proposed, intended = judgements.T
-        np.maximum(self.executed_violation, violation, out=self.executed_violation, where=self.live)
+        violation, _, proposed, intended = np.moveaxis(judgements, -1, 0)
+        np.maximum(self.executed_violation, violation.max(axis=0), out=self.executed_violation, where=self.live)
         counted = self.live & past_warmup
-        self.proposed_violations += (proposed > 0) & counted
-        self.intended_violations += (intended > 0) & counted
+        self.proposed_violations += np.sum((proposed > 0) & counted, axis=0)
+        self.intended_violations += np.sum((intended > 0) & counted, axis=0)
 
-    def add_metrics(self, program: Program, rows: tuple[slice, ...], values: Float[np.ndarray, "agents m"]) -> None:
-        """What the updates of one step reported, `rows` by group."""
+    def add_metrics(
+        self, program: Program, rows: tuple[slice, ...], values: Float[np.ndarray, "steps agents m"]
+    ) -> None:
+        """What the updates of some steps reported, `rows` by group."""
         for group, (names, own) in enumerate(zip(program.metrics, rows, strict=True)):
             if not names:
                 continue
@@ -67,8 +71,9 @@ class Tallies:
             if key not in self._means:
                 self._means[key] = Means(own, program.own, np.zeros((own.stop - own.start, len(names))))
             means = self._means[key]
-            means.sums += values[own, : len(names)]
-            means.count += 1
+            # Step after step, so that the sum does not depend on how many are counted together.
+            means.sums = np.add.accumulate(np.concatenate([means.sums[None], values[:, own, : len(names)]]))[-1]
+            means.count += len(values)
 
     def of(self, agent: int) -> Tally:
         """The agent's own, as a lone run has it."""
