@@ -1,6 +1,7 @@
 """Agents on environments of one's own: learn, predict, evaluate, save and load, and what is refused."""
 
 import inspect
+import math
 import os
 import pydoc
 import signal
@@ -261,6 +262,11 @@ def test_every_method_learns_on_pendulum(method: type[Agent], tmp_path: Path) ->
         ({"batch_size": 0}, "NFWPO: batch_size must be at least 1, not 0"),
         ({"warmup": -1}, "NFWPO: warmup must be at least 0, not -1"),
         ({"critic_interval": 0}, "NFWPO: critic_interval must be at least 1, not 0"),
+        ({"discount": 1.01}, "NFWPO: discount must be between 0 and 1, not 1.01"),
+        ({"actor_rate": -1e-3}, "NFWPO: actor_rate must be at least 0, not -0.001"),
+        ({"critic_rate": math.inf}, "NFWPO: critic_rate must be finite, not inf"),
+        ({"noise": (0.1, -0.1)}, "NFWPO: noise must be at least 0, not -0.1"),
+        ({"frank_wolfe_step": 2.0}, "NFWPO: frank_wolfe_step must be between 0 and 1, not 2.0"),
         ({"hidden_layers": 32}, "NFWPO: hidden_layers must be a list, each a whole number, not 32"),
         ({"hidden_layers": ("a",)}, "NFWPO: hidden_layers must be a list, each a whole number"),
         ({"discount": "high"}, "NFWPO: discount must be a number, not 'high'"),

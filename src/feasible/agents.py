@@ -163,7 +163,7 @@ class NFWPO(_Neural):
     """
 
     def __init__(self, env: gym.Env, *, seed: int = 0, frank_wolfe_step: float = 0.05, **settings: object):
-        super().__init__(env, FrankWolfe(frank_wolfe_step), seed, settings)
+        super().__init__(env, FrankWolfe(0.05), seed, {"frank_wolfe_step": frank_wolfe_step, **settings})
 
 
 class DDPGProjection(_Neural):

@@ -70,6 +70,9 @@ def test_it_shows_every_figure_score_and_run(page: "Page") -> None:
         assert box is not None
         assert box["width"] > 100
         assert box["height"] > 0
+    levels = page.locator('figure[data-chart="bss-3-return"]')
+    assert levels.locator("path.level").count() == 1
+    assert "staying put, the optimum" in levels.inner_text()
     assert "Figure 4a" in page.locator('figure[data-chart="reacher-return"]').inner_text()
     assert page.locator("tr[data-score]").count() == len(KINDS)
     assert page.locator("tr[data-run]").count() == len(KINDS) * len(SEEDS)

@@ -1,6 +1,7 @@
 """Algorithms as plain data and back: what run folders and policy files say of the algorithm that made them."""
 
 import difflib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from types import UnionType
@@ -74,6 +75,7 @@ def changed(algorithm: Kind, changes: Mapping[str, object], owner: str) -> Kind:
         step = values.pop("frank_wolfe_step")
         if isinstance(step, bool) or not isinstance(step, int | float):
             raise ValueError(f"{owner}: frank_wolfe_step must be a number, not {step!r}.")
+        _check_range("frank_wolfe_step", step, owner)
         algorithm = replace(algorithm, rule=FrankWolfe(step))
     for name, value in values.items():
         if name not in known:
@@ -84,9 +86,27 @@ def changed(algorithm: Kind, changes: Mapping[str, object], owner: str) -> Kind:
         # Every whole number but the warm-up's counts something that there must be one of.
         if hints[name] is int and isinstance(value, int) and value < (name != "warmup"):
             raise ValueError(f"{owner}: {name} must be at least {int(name != 'warmup')}, not {value}.")
+        _check_range(name, value, owner)
         if isinstance(value, tuple) and name == "hidden_layers" and not (value and all(units > 0 for units in value)):
             raise ValueError(f"{owner}: hidden_layers must have at least one layer, each of at least 1 unit.")
     return replace(algorithm, **values)
+
+
+SHARES = ("discount", "target_ratio", "trace", "epsilon", "frank_wolfe_step")
+ANY_SIGN = ("entropy_target", "log_std")
+
+
+def _check_range(name: str, value: object, owner: str) -> None:
+    """Numbers are finite; shares are between 0 and 1, and all others but a few at least 0."""
+    for number in value if isinstance(value, tuple) else (value,):
+        if not isinstance(number, float | int):
+            continue
+        if not math.isfinite(number):
+            raise ValueError(f"{owner}: {name} must be finite, not {number}.")
+        if name in SHARES and not 0 <= number <= 1:
+            raise ValueError(f"{owner}: {name} must be between 0 and 1, not {number}.")
+        if name not in ANY_SIGN and number < 0:
+            raise ValueError(f"{owner}: {name} must be at least 0, not {number}.")
 
 
 def _fits(value: object, hint: object) -> bool:

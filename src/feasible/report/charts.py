@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Int
 
 from feasible.report.groups import Band, Group, by_task
-from feasible.report.paper import FIGURES
+from feasible.report.paper import FIGURES, REFERENCES
 from feasible.report.runs import Series
 
 
@@ -78,6 +78,8 @@ class Chart:
     stands_for: str
     """The paper's figure, if it is one of its own."""
     lines: tuple[Line, ...]
+    references: tuple[tuple[str, float], ...]
+    """Levels to compare with, by what reaches them."""
 
     @property
     def name(self) -> str:
@@ -96,7 +98,8 @@ def all_charts(groups: Sequence[Group]) -> list[Chart]:
         for kind in KINDS:
             lines = [line for group in members for line in _lines(group, kind)]
             if lines:
-                charts.append(Chart(task, kind, FIGURES.get((task, kind.name), ""), tuple(lines)))
+                references = REFERENCES.get(task, ()) if kind.name == "return" else ()
+                charts.append(Chart(task, kind, FIGURES.get((task, kind.name), ""), tuple(lines), references))
     return charts
 
 

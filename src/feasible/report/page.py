@@ -73,6 +73,7 @@ def _chart(chart: Chart) -> Json:
         "says": chart.kind.says,
         "paper": chart.stands_for,
         "lines": [_line(line) for line in chart.lines],
+        "levels": [{"title": title, "y": _number(level)} for title, level in chart.references],
     }
 
 

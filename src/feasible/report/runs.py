@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -140,8 +141,28 @@ def read_runs(folders: Iterable[Path], root: Path) -> Runs:
     if not runs:
         first = f"{notes[0].about} {notes[0].says}" if notes else "there are no folders"
         raise ValueError(f"{root} holds no run that can be read: {first}.")
-    ordered = sorted(runs.values(), key=_order)
-    return Runs(tuple(ordered), tuple(notes))
+    return Runs(tuple(in_order(runs.values())), tuple(notes))
+
+
+def in_order(runs: Iterable[Run]) -> list[Run]:
+    """By task, method and seed."""
+    return sorted(runs, key=_order)
+
+
+def described_run(path: str, described: Mapping[str, Setting], series: Mapping[str, Series]) -> Run:
+    """The run that a config.json describes, with its metrics."""
+    return Run(
+        path=path,
+        task=str(described["task"]),
+        algo=str(described["algo"]),
+        variant=str(described["variant"]),
+        seed=int(cast(int, described["seed"])),
+        preset=str(described["settings"]),
+        steps=int(cast(int, described["steps"])),
+        reached=max((int(one.steps[-1]) for one in series.values()), default=0),
+        described=described,
+        series=series,
+    )
 
 
 def _read_run(folder: Path, name: str) -> tuple[Run | None, list[Note]]:
@@ -150,8 +171,7 @@ def _read_run(folder: Path, name: str) -> tuple[Run | None, list[Note]]:
 
     try:
         described = json.loads((folder / "config.json").read_bytes())
-        texts = {field: str(described[field]) for field in ("task", "algo", "variant", "settings")}
-        numbers = {field: int(described[field]) for field in ("seed", "steps")}
+        described_run(name, described, {})
     except OSError as cause:
         return left_out(f"cannot be read ({cause.strerror})")
     except (ValueError, KeyError, TypeError) as cause:
@@ -167,18 +187,7 @@ def _read_run(folder: Path, name: str) -> tuple[Run | None, list[Note]]:
     notes = [Note(name, damage)] if damage else []
     if "eval/return" not in series:
         return None, [*notes, Note(name, "has no evaluation yet", left_out=True)]
-    run = Run(
-        path=name,
-        task=texts["task"],
-        algo=texts["algo"],
-        variant=texts["variant"],
-        preset=texts["settings"],
-        **numbers,
-        reached=max(int(one.steps[-1]) for one in series.values()),
-        described=described,
-        series=series,
-    )
-    return run, notes
+    return described_run(name, described, series), notes
 
 
 def parse_metrics(contents: bytes) -> tuple[list[dict[str, object]], str]:

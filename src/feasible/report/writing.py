@@ -9,6 +9,7 @@ from feasible.report.charts import all_charts
 from feasible.report.figures import all_figures
 from feasible.report.groups import Group, group_runs, unevenness
 from feasible.report.page import page
+from feasible.report.published import is_published, read_published
 from feasible.report.runs import Note, find_runs, read_runs
 from feasible.report.style import looks
 from feasible.report.tables import all_tables
@@ -29,8 +30,11 @@ class Report:
 
 
 def write_report(root: Path, out: Path, folders: Sequence[Path] | None = None, title: str = "") -> Report:
-    """Report on the runs below `root`, or on some of them, in the folder `out`."""
-    runs = read_runs(find_runs(root) if folders is None else folders, root)
+    """Report on the runs below `root`, or on some of them, or on published results, in the folder `out`."""
+    if folders is None and root.is_dir() and is_published(root):
+        runs = read_published(root)
+    else:
+        runs = read_runs(find_runs(root) if folders is None else folders, root)
     groups = group_runs(runs)
     notes = (*runs.notes, *unevenness(groups))
     charts, found = all_charts(groups), comparisons(groups)

@@ -62,14 +62,15 @@ class RunFolder:
 
     def create(self, config: RunConfig) -> None:
         """Begin a run here; refused where one has begun."""
-        if self._config.exists():
-            raise FileExistsError(
-                f"{self.path} holds a run already: go on with `feasible resume {self.path}`, "
-                "or choose another --out, --seed or --variant."
-            )
-        self.path.mkdir(parents=True, exist_ok=True)
         described = {**asdict(config), "versions": _versions(), "machine": _machine(), "command": sys.argv}
-        write_atomically(self._config, (json.dumps(described, indent=1) + "\n").encode())
+        self.path.mkdir(parents=True, exist_ok=True)
+        with _exclusive(self.path):
+            if self._config.exists():
+                raise FileExistsError(
+                    f"{self.path} holds a run already: go on with `feasible resume {self.path}`, "
+                    "or choose another --out, --seed or --variant."
+                )
+            write_atomically(self._config, (json.dumps(described, indent=1) + "\n").encode())
 
     def exists(self) -> bool:
         return self._config.exists()
@@ -139,6 +140,17 @@ class RunFolder:
         with self.metrics.open("a") as file:
             os.fsync(file.fileno())
         return self.metrics.stat().st_size
+
+
+@contextmanager
+def _exclusive(folder: Path) -> Iterator[None]:
+    """Alone in the folder, among processes that ask for it."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
 
 
 def read_metrics(path: Path) -> list[dict[str, float | list[float]]]:

@@ -1,0 +1,102 @@
+"""Published results: what figures and tables need of many runs, small enough to be kept with the code.
+
+    results/TASK/METHOD.csv    a row for each evaluation of each seed: seed, step, then the metrics of a report
+    results/TASK/METHOD.json   what the runs' config.json say of the settings, and by seed of versions and machine
+
+METHOD is ALGO or ALGO+VARIANT, as in the names of run folders. `feasible report results` draws everything again.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from feasible.report.runs import METRICS, Run, Runs, Series, Setting, described_run, in_order
+from feasible.run.archive import write_atomically
+
+OWN = ("seed", "versions", "machine")
+"""What the runs of one method may have of their own."""
+LEFT = ("command", "checkpoint_interval")
+"""What has no part in the results."""
+DIGITS = 7  # float32 has no more
+
+
+def is_published(root: Path) -> bool:
+    """Whether a folder holds published results."""
+    return any(path.with_suffix(".json").exists() for path in root.glob("*/*.csv"))
+
+
+def publish(runs: Iterable[Run], out: Path) -> list[Path]:
+    """Write the runs' results into the folder `out`; those of the same methods there before are replaced."""
+    methods: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        method = f"{run.algo}+{run.variant}" if run.variant else run.algo
+        methods.setdefault((run.task, method), []).append(run)
+    written = []
+    for (task, method), members in methods.items():
+        path = out / task / f"{method}.csv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path.with_suffix(".json"), (json.dumps(_settings(members), indent=1) + "\n").encode())
+        write_atomically(path, _table(members).encode())
+        written.append(path)
+    return written
+
+
+def read_published(root: Path) -> Runs:
+    """All runs of a folder of published results."""
+    runs = []
+    for path in sorted(root.glob("*/*.csv")):
+        runs += _read(path, root)
+    return Runs(tuple(in_order(runs)), ())
+
+
+def _settings(runs: Sequence[Run]) -> Mapping[str, Setting]:
+    shared, *others = ({n: value for n, value in run.described.items() if n not in OWN + LEFT} for run in runs)
+    for run, other in zip(runs[1:], others, strict=True):
+        if other != shared:
+            raise ValueError(f"{run.path} was trained with other settings than {runs[0].path}: name one a variant.")
+    own = {str(run.seed): {name: run.described[name] for name in OWN if name in run.described} for run in runs}
+    return {**shared, "seeds": own}
+
+
+def _table(runs: Sequence[Run]) -> str:
+    metrics = [name for name in METRICS if any(name in run.series for run in runs)]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["seed", "step", *metrics])
+    for run in runs:
+        columns = [_at(run.series.get(name), run.series["eval/return"].steps) for name in metrics]
+        for step, *values in zip(run.series["eval/return"].steps.tolist(), *columns, strict=True):
+            writer.writerow([run.seed, step, *values])
+    return text.getvalue()
+
+
+def _at(series: Series | None, steps: np.ndarray) -> list[str]:
+    """The metric at these steps; nothing where it was not logged."""
+    known = {} if series is None else dict(zip(series.steps.tolist(), series.values.tolist(), strict=True))
+    return [f"{known[step]:.{DIGITS}g}" if step in known else "" for step in steps.tolist()]
+
+
+def _read(path: Path, root: Path) -> list[Run]:
+    described = json.loads(path.with_suffix(".json").read_bytes())
+    with path.open(newline="") as file:
+        _, _, *metrics = header = next(csv.reader(file))
+        rows = [dict(zip(header, row, strict=True)) for row in csv.reader(file)]
+    runs = []
+    for seed, own in described.pop("seeds").items():
+        mine = [row for row in rows if row["seed"] == seed]
+        series = {name: _series(mine, name) for name in metrics}
+        name = f"{path.relative_to(root).with_suffix('').as_posix()}/seed-{seed}"
+        runs.append(described_run(name, described | own, {name: one for name, one in series.items() if len(one.steps)}))
+    return runs
+
+
+def _series(rows: Sequence[Mapping[str, str]], name: str) -> Series:
+    having = [row for row in rows if row[name]]
+    return Series(
+        np.array([int(row["step"]) for row in having], np.int64),
+        np.array([float(row[name]) for row in having], np.float64),
+    )

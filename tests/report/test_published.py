@@ -1,0 +1,53 @@
+"""Published results say what the run folders said, in a small part of their size."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.report import made_up, write_run
+from feasible.report.published import is_published, publish, read_published
+from feasible.report.runs import find_runs, read_runs
+from feasible.report.writing import write_report
+from tests.report.conftest import EVALUATIONS, KINDS, SEEDS, write_runs
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Path:
+    return write_runs(tmp_path / "runs")
+
+
+def test_what_is_published_is_what_was_measured(folders: Path, tmp_path: Path) -> None:
+    out, runs = tmp_path / "results", read_runs(find_runs(folders), folders).all
+    written = publish(runs, out)
+    assert sorted(path.relative_to(out).as_posix() for path in written) == sorted(f"{t}/{a}.csv" for t, a in KINDS)
+    found = read_published(out)
+    assert not found.notes
+    assert [run.path for run in found.all] == [run.path for run in runs]
+    for run, known in zip(found.all, runs, strict=True):
+        assert (run.steps, run.reached, run.finished, run.preset) == (known.steps, known.reached, True, known.preset)
+        assert run.described["algorithm"] == known.described["algorithm"]
+        assert "command" not in run.described
+        assert run.series["eval/return"].steps.tolist() == known.series["eval/return"].steps.tolist()
+        np.testing.assert_allclose(run.series["eval/return"].values, known.series["eval/return"].values, rtol=1e-6)
+        assert run.score == pytest.approx(known.score, rel=1e-6)
+        assert run.infeasible_share == pytest.approx(known.infeasible_share)
+        assert run.executed_violation == known.executed_violation
+    rows = sum(len(path.read_text().splitlines()) - 1 for path in written)
+    assert rows == len(KINDS) * len(SEEDS) * EVALUATIONS
+
+
+def test_a_report_is_drawn_from_published_results(folders: Path, tmp_path: Path) -> None:
+    publish(read_runs(find_runs(folders), folders).all, tmp_path / "results")
+    assert is_published(tmp_path / "results")
+    assert not is_published(folders)
+    report = write_report(tmp_path / "results", tmp_path / "report")
+    assert report.runs == len(KINDS) * len(SEEDS)
+    scores = (tmp_path / "report/tables/scores.csv").read_text().splitlines()
+    assert len(scores) == 1 + len(KINDS)
+
+
+def test_runs_of_other_settings_need_another_name(folders: Path, tmp_path: Path) -> None:
+    write_run(folders, made_up("reacher", "nfwpo", 2, 2 * EVALUATIONS, logs=2))
+    with pytest.raises(ValueError, match=r"seed-2 was trained with other settings than .*seed-0: name one a variant"):
+        publish(read_runs(find_runs(folders), folders).all, tmp_path / "results")

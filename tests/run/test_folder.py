@@ -1,0 +1,30 @@
+"""Run folders: begun once, however many try at the same moment."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+from feasible.run.folder import RunFolder
+from feasible.run.launch import configure
+
+AT_ONCE = 8
+
+
+def test_of_many_that_begin_the_same_run_at_once_one_does(tmp_path: Path) -> None:
+    barrier = Barrier(AT_ONCE)
+
+    def begin(steps: int) -> str:
+        config = configure("reacher", "nfwpo", 0, steps=steps)
+        barrier.wait()
+        try:
+            RunFolder(tmp_path / "run").create(config)
+        except FileExistsError as refused:
+            return str(refused)
+        return f"{steps} steps"
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        said = list(pool.map(begin, range(1_000, 1_000 + AT_ONCE)))
+    (begun,) = (words for words in said if words.endswith("steps"))
+    assert RunFolder(tmp_path / "run").config().steps == int(begun.split()[0])
+    refusals = [words for words in said if words != begun]
+    assert all("holds a run already: go on with `feasible resume" in words for words in refusals)

@@ -1,0 +1,72 @@
+"""The published page follows from the published results."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.report import made_up, write_run
+from feasible.report.paper import PRINTED, REFERENCES
+from feasible.report.published import read_published
+from feasible.report.runs import Runs, find_runs, read_runs
+from feasible.studies.reference_policies import fixed_rates, staying_put
+from feasible.studies.reproduced import FIGURES, PAGE, RESULTS, figures, outcome, rewritten, task_table
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def results() -> Runs:
+    return read_published(ROOT / RESULTS)
+
+
+def test_the_tables_of_the_page_follow_from_the_results(results: Runs) -> None:
+    page = (ROOT / PAGE).read_text()
+    assert "<!-- table:" in page
+    assert rewritten(page, results) == page
+
+
+def test_a_changed_table_would_be_noticed(results: Runs) -> None:
+    page = (ROOT / PAGE).read_text()
+    first = re.search(r"\d,\d{3} ±", page)
+    assert first is not None
+    assert rewritten(page.replace(first[0], "9,999 ±", 1), results) == page
+
+
+def test_every_figure_of_the_page_is_drawn_from_the_results(results: Runs) -> None:
+    shown = set(re.findall(rf"{FIGURES.name}/([\w+-]+\.svg)", (ROOT / PAGE).read_text()))
+    drawn = {name for name, _ in figures(results)}
+    assert shown
+    assert shown <= drawn
+    assert drawn == {path.name for path in (ROOT / FIGURES).iterdir()}
+
+
+def test_nothing_infeasible_was_executed_in_any_published_run(results: Runs) -> None:
+    """Beyond the sets' tolerances, which are a few units in the last place of an action."""
+    assert max(run.executed_violation or 0.0 for run in results.all) < 1e-3
+
+
+def test_an_outcome_is_the_mean_of_the_last_evaluations(tmp_path: Path) -> None:
+    for seed, length in ((0, 30), (1, 20)):
+        write_run(tmp_path, made_up("reacher", "nfwpo", seed, length, logs=2))
+    runs = read_runs(find_runs(tmp_path), tmp_path)
+    found, end = outcome(runs.all), 20 * 2_000
+    for run, score in zip(runs.all, found.scores, strict=True):
+        returns = run.series["eval/return"]
+        assert score == pytest.approx(np.mean(returns.values[returns.steps.tolist().index(end) - 9 :][:10]))
+    assert found.reached == end
+    table = task_table("reacher", runs)
+    assert f"{PRINTED['reacher', 'nfwpo']:.2f}" in table
+    assert f"; 2 seeds; {end:,} of 60,000 steps" in table
+    assert "| PPO+Projection | -10.68 | not run |" in table
+
+
+def test_references_are_what_such_policies_reach() -> None:
+    """Played anew, shorter than published: within four standard errors."""
+    (_, put), ((_, uniform), (_, best)) = REFERENCES["bss-5"][0], REFERENCES["nsfnet"]
+    played = staying_put("bss-5", episodes=60)
+    assert abs(played.mean - put) < 4 * played.error
+    played = fixed_rates(np.full(9, 10.0), episodes=6)
+    assert abs(played.mean - uniform) < 4 * np.hypot(played.error, 1.0)
+    assert best > uniform
