@@ -12,7 +12,7 @@ from feasible.algorithms.description import describe
 from feasible.cli import main
 from feasible.methods import METHODS
 from feasible.report.paper import PRINTED, TABLES
-from feasible.reproduction import ITEMS, TITLES, paper_runs, run_folder
+from feasible.reproduction import ITEMS, TITLES, for_accelerator, paper_runs, run_folder
 from feasible.studies.as_authors import as_authors
 from feasible.tasks import TASKS
 
@@ -54,6 +54,12 @@ def test_the_papers_settings_and_lengths() -> None:
     assert {run.settings for run in runs} == {"paper"}
     assert {run.variant for run in paper_runs("fig2", [0], "fair")} == {"fair"}
     assert {run.seed for run in runs[:11]} == {0}
+
+
+def test_an_accelerator_gets_what_learns_at_every_step_of_mujoco() -> None:
+    together = {(run.task, run.algo) for run in paper_runs("all", [0]) if for_accelerator(run)}
+    neural = {"nfwpo", "ddpg-projection", "ddpg-shaping", "ddpg-optlayer", "sac-projection"}
+    assert together == {*((t, a) for t in ("reacher", "halfcheetah") for a in neural), ("halfcheetah-box", "nfwpo")}
 
 
 def test_shorter_runs_are_shorter_and_nothing_else() -> None:

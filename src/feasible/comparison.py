@@ -103,6 +103,7 @@ def reproduce(
     as_authors: bool = False,
     jobs: int | None = None,
     ray: str | None = None,
+    device: Device = "cpu",
     out: Path = Path("reproduction"),
 ) -> None:
     """Train exactly the runs that a table or figure of the paper needs, and report on them.
@@ -117,15 +118,23 @@ def reproduce(
         as_authors: Also train the methods as the authors' published code runs them.
         jobs: Runs at a time; as many as there are cores if not given.
         ray: Address of a Ray cluster to run on, or `auto`; all its machines must see the folder.
+        device: gpu trains the MuJoCo runs of methods with a replay together on this machine's accelerator, and then
+            the others on its cores.
         out: Folder for the runs and, by item, the reports.
     """
-    _on_cores()
+    if device == "cpu":
+        _on_cores()
     from feasible.report.writing import write_report
-    from feasible.reproduction import TITLES, paper_runs, run_folder
+    from feasible.reproduction import TITLES, for_accelerator, paper_runs, run_folder
 
     configs = paper_runs(item, seeds, settings, steps_scale, as_authors)
     runs = run_folder(out, steps_scale)
-    failures = _sweep(configs, str(runs), jobs, ray)
+    together = [config for config in configs if device == "gpu" and for_accelerator(config)]
+    failures = _sweep(together, str(runs), None, None, "gpu") if together else []
+    if device == "gpu":
+        os.environ["JAX_PLATFORMS"] = "cpu"  # of the processes that are still to be started
+    apart = [config for config in configs if config not in together]
+    failures += _sweep(apart, str(runs), jobs, ray) if apart else []
     title = TITLES[item] + ("" if steps_scale == 1 else f", {steps_scale:g} of its steps")
     _tell(write_report(runs, out / item, [runs / config.name for config in configs], title))
     _end(failures, len(configs))

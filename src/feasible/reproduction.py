@@ -73,6 +73,11 @@ def paper_runs(
     return [_shortened(config, steps_scale) for config in runs]
 
 
+def for_accelerator(config: RunConfig) -> bool:
+    """Whether a run is worth a place in a population: methods that learn at every step, where MuJoCo is stepped."""
+    return config.task in ("reacher", "halfcheetah", "halfcheetah-box") and config.algo in (*_NEURAL, "sac-projection")
+
+
 def run_folder(out: Path, steps_scale: float) -> Path:
     """Where the runs are; shortened ones are others than those of full length."""
     return out / ("runs" if steps_scale == 1 else f"runs-x{steps_scale:g}")

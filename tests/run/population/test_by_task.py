@@ -4,13 +4,14 @@ from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
+import jax
 import pytest
 from rich.console import Console
 
 from feasible.cli import main
 from feasible.run.folder import RunConfig, RunFolder
 from feasible.run.launch import configure
-from feasible.run.population.by_task import train_by_task
+from feasible.run.population.by_task import require_accelerator, train_by_task
 from feasible.run.population.progress import PopulationBars
 from feasible.tasks import TASKS
 from tests.run.population.toy_runs import toy_configs
@@ -51,6 +52,16 @@ def test_every_task_is_a_population_in_ordinary_folders(
     assert train_by_task(tmp_path, mixed, again) == []
     assert files(tmp_path) == before
     assert "agents" not in printed(again)
+
+
+def test_an_accelerator_without_the_cpu_beside_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def devices(platform: str) -> list[object]:
+        raise RuntimeError(f"Unknown backend {platform}")
+
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(jax, "devices", devices)
+    with pytest.raises(ValueError, match=r"^--device gpu: JAX_PLATFORMS leaves out the CPU.* set it to cuda,cpu\.$"):
+        require_accelerator()
 
 
 def test_a_method_that_steps_many_copies_is_refused_before_anything_is_written(tmp_path: Path) -> None:

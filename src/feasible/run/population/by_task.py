@@ -20,6 +20,13 @@ def require_accelerator() -> None:
             "--device gpu: JAX finds no accelerator here; install JAX for CUDA (`pip install 'jax[cuda13]'`, without "
             "JAX_PLATFORMS=cpu), or leave --device out."
         )
+    try:
+        jax.devices("cpu")
+    except RuntimeError as cause:  # JAX hands reports to the host through it
+        raise ValueError(
+            "--device gpu: JAX_PLATFORMS leaves out the CPU, which populations need beside the accelerator; leave it "
+            "unset, or set it to cuda,cpu."
+        ) from cause
 
 
 def train_by_task(out: Path, configs: Sequence[RunConfig], console: Console) -> list[Failure]:
