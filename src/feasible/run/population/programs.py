@@ -27,6 +27,7 @@ Leaves = list[Array]
 Exchange = Callable[[Float[np.ndarray, "agents r"]], Float[np.ndarray, "agents packet"]]
 """What the host does between two steps: from the report on one the packets of the next."""
 Loop = Callable[[Leaves], tuple[Leaves, Array]]
+LOOPS = 2
 LONGEST = 50  # steps of one loop: nothing is saved by more, and what halts a population waits for the end of one
 
 
@@ -66,7 +67,8 @@ class PopulationPrograms:
     def stretch(self, step: int, until: int) -> tuple[Program, Loop]:
         """The loop that follows `step` steps: its program, and the loop, which makes some of the steps up to `until`.
 
-        A program's loops are as long as the first stretch that it was asked for, or of one step.
+        Compiling takes longer than many steps: a program has at most `LOOPS` loops and one of a single step, and a
+        loop is used for stretches of up to twice its length.
         """
         program = self.program(step + 1)
         most = next(
@@ -78,8 +80,10 @@ class PopulationPrograms:
             LONGEST,
         )
         steps = max((made for made in program.loops if made <= most), default=0)
-        if not program.loops or not steps:
-            steps = 1 if program.loops else most
+        if 2 * steps < most and len(program.loops) < LOOPS:
+            steps = most
+        steps = steps or 1
+        if steps not in program.loops:
             program.loops[steps] = self._loop(program, steps)
         return program, program.loops[steps]
 
