@@ -18,6 +18,14 @@ def pytest_configure(config: pytest.Config) -> None:
         make_plain_code()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of a module share fixtures and compiled programs: they run on one worker, unless they name their group."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where runs keep compiled programs for those that train the same agent again."""

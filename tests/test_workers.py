@@ -15,6 +15,11 @@ def test_groups_reach_the_scheduler(request: pytest.FixtureRequest) -> None:
     assert request.node.nodeid.endswith("@workers"), "pytest and pytest-xdist do not fit: see constraints.txt"
 
 
+def test_modules_are_groups_where_no_other_is_named(request: pytest.FixtureRequest) -> None:
+    (group,) = request.node.iter_markers("xdist_group")
+    assert group.args == ("tests/test_workers.py",)
+
+
 def test_code_is_plain_but_where_it_is_tested(request: pytest.FixtureRequest) -> None:
     """The emitter that users get wraps every loop of its own, such as that of running sums, as if it were fused."""
     if request.config.getoption("markexpr") != "not slow":
