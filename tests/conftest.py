@@ -5,9 +5,25 @@ from pathlib import Path
 import jax
 import pytest
 
+from tests.code_generation import make_plain_code
+
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Long tests, and all where those are not left out, are of the code that users get."""
+    if config.getoption("markexpr") == "not slow":
+        make_plain_code()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of a module share fixtures and compiled programs: they run on one worker, unless they name their group."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
 @pytest.fixture(scope="session")

@@ -91,20 +91,19 @@ def test_value_without_end_is_that_of_the_discount(algorithm: OnPolicy, handled:
     algorithm = replace(algorithm, discount=0.9, rate=2e-2, epochs=30, normalised=False)
     obs = jnp.ones(3)
 
-    def one(state: OnPolicyState, place: jax.Array) -> tuple[OnPolicyState, None]:
-        ends = place % 5 == 4
-        decision = algorithm.act(state, BALL, obs, jax.random.fold_in(jax.random.key(0), place), explore=True)
-        terminated, truncated = (jnp.zeros_like(ends), ends) if handled else (ends, jnp.zeros_like(ends))
-        return algorithm.observe(state, BALL, Transition(obs, decision, jnp.ones(()), obs, terminated, truncated)), None
+    def learn(state: OnPolicyState, key: jax.Array, handled: jax.Array) -> OnPolicyState:
+        def one(state: OnPolicyState, place: jax.Array) -> tuple[OnPolicyState, None]:
+            ends = place % 5 == 4
+            decision = algorithm.act(state, BALL, obs, jax.random.fold_in(jax.random.key(0), place), explore=True)
+            transition = Transition(obs, decision, jnp.ones(()), obs, ends & ~handled, ends & handled)
+            return algorithm.observe(state, BALL, transition), None
 
-    @jax.jit
-    def learn(state: OnPolicyState, key: jax.Array) -> OnPolicyState:
         state = jax.lax.scan(one, state, jnp.arange(algorithm.horizon))[0]
         return algorithm.update(state, BALL, key, DUE)[0]
 
     state = algorithm.init(jax.random.key(0), BALL)
     for k in range(30):
-        state = learn(state, jax.random.key(k))
+        state = compiled("learn", algorithm, BALL, learn)(state, jax.random.key(k), jnp.asarray(handled))
     value = float(state.critics[0](obs)[0])
     if handled:
         assert value == pytest.approx(10.0, rel=0.05)

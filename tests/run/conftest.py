@@ -1,16 +1,17 @@
-"""Runs in tests are as a user's, and share compiled programs: most of them train the same small agents."""
+"""Runs in tests are as a user's, bit for bit, and share compiled programs: most of them train the same small agents."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.code_generation import users_code
 from tests.run.runs import as_a_user, programs_shared
 
 
 @pytest.fixture(scope="package", autouse=True)
 def _as_a_user(cache: Path) -> Iterator[None]:
-    with as_a_user(cache):
+    with as_a_user(cache), users_code():
         yield
 
 

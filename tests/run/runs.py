@@ -106,7 +106,7 @@ def small_run(
 
 
 def command(*arguments: str | Path, cache: Path) -> subprocess.Popen[str]:
-    """The command line in a process of its own."""
+    """The command line in a process of its own; tests of the group `processes` share what theirs have compiled."""
     environment = {
         **os.environ,
         **{name.upper(): str(value) for name, value in CACHE_SETTINGS.items()},

@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from ray.cluster_utils import Cluster as LocalCluster  # pyright: ignore[reportMissingImports]
 
 # JAX warns of every fork; those here only start the processes of the cluster.
-pytestmark = pytest.mark.filterwarnings(
-    r"ignore:.*_at_fork:pytest.PytestUnraisableExceptionWarning", r"ignore:os\.fork"
-)
+pytestmark = [
+    pytest.mark.filterwarnings(r"ignore:.*_at_fork:pytest.PytestUnraisableExceptionWarning", r"ignore:os\.fork"),
+    pytest.mark.xdist_group("processes"),
+]
 STEPS = 1000
 
 

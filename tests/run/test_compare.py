@@ -11,6 +11,8 @@ from feasible.run.launch import grid
 from feasible.run.sweep import prepare
 from tests.run.runs import SMALL, assert_equal_runs, command, files, finish, wait_until
 
+pytestmark = pytest.mark.xdist_group("processes")
+
 SETTINGS = ["hidden_layers=[32,32]", "warmup=50", "batch_size=8", "replay_size=90"]
 INTERVALS = ["--eval-every", "250", "--episodes", "2", "--checkpoint-every", "50"]
 GRID = ["--tasks", "reacher", "--algos", "nfwpo", "ddpg-projection", "--seeds", "3", "--steps", "500"]

@@ -10,6 +10,8 @@ import pytest
 from feasible.run.folder import RunFolder, read_metrics
 from tests.run.runs import assert_equal_runs, command, finish, small_run, wait_until
 
+pytestmark = pytest.mark.xdist_group("processes")
+
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> RunFolder:

@@ -11,6 +11,8 @@ from feasible.run import checkpoint
 from feasible.run.sweep import prepare, run_all
 from tests.run.runs import CACHE_SETTINGS, ROOT, files, small_run
 
+pytestmark = pytest.mark.xdist_group("processes")
+
 
 @pytest.fixture
 def console(monkeypatch: pytest.MonkeyPatch, cache: Path) -> Console:

@@ -1,6 +1,7 @@
 """The random problems of every family and the library's answers to them, shared by the tests on one worker."""
 
 import functools
+from contextlib import nullcontext
 
 import jax
 import jax.numpy as jnp
@@ -10,29 +11,31 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from feasible.sets import ActionSet, IntegerAllocation
+from tests.code_generation import users_code
 from tests.sets.families import FAMILIES, Family, Values
 
 COUNT = 2000
 PRECISIONS = [jnp.float64, jnp.float32]
 
-# Its kernel takes half a minute to compile for every question, and is that of `allocation_and_ball`: by default it is
-# asked in one precision, and not for derivatives.
-LONG = "weighted_l1_and_ellipsoid"
+# The kernel of intersections takes half a minute to compile for every question. That of `ellipsoid` is the same and is
+# asked everything; by default these are asked in float64 alone, and the first, of three parts, not for derivatives.
+LONGEST = "weighted_l1_and_ellipsoid"
+LONG = (LONGEST, "allocation_and_ball")
 
 
 def _marks(family: Family, *, long: bool) -> list[pytest.MarkDecorator]:
     """All tests of a family run on one worker, so that its programs are compiled once."""
     group = pytest.mark.xdist_group(family.name)
-    return [group, pytest.mark.slow] if long and family.name == LONG else [group]
+    return [group, pytest.mark.slow] if long else [group]
 
 
 each_family = pytest.mark.parametrize(
-    "family", [pytest.param(f, id=f.name, marks=_marks(f, long=True)) for f in FAMILIES]
+    "family", [pytest.param(f, id=f.name, marks=_marks(f, long=f.name == LONGEST)) for f in FAMILIES]
 )
 each_family_and_precision = pytest.mark.parametrize(
     ("family", "dtype"),
     [
-        pytest.param(f, d, id=f"{f.name}-{d.__name__}", marks=_marks(f, long=d == jnp.float32))
+        pytest.param(f, d, id=f"{f.name}-{d.__name__}", marks=_marks(f, long=d == jnp.float32 and f.name in LONG))
         for f in FAMILIES
         for d in PRECISIONS
     ],
@@ -143,4 +146,6 @@ class Case:
 
 @functools.cache
 def case(family: Family, dtype: type) -> Case:
-    return Case(family, dtype)
+    """In float32 by the code that users get: rounding depends on it."""
+    with users_code() if dtype == jnp.float32 else nullcontext():
+        return Case(family, dtype)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from feasible.sets import ActionSet, Ball, Box, Polytope, PositivePowerBox, WeightedL1Box
-from tests.sets.cases import case
+from tests.sets.cases import built, case
 from tests.sets.cases import each_family as each
 from tests.sets.families import Family
 
@@ -63,8 +63,8 @@ def test_forward_and_reverse_agree(family: Family) -> None:
 @each
 def test_jacobian_is_finite_at_kinks(family: Family) -> None:
     """In float32, at the origin, at ties, at points of the set, on its boundary, and far away."""
-    c, n = case(family, jnp.float32), family.description.dim
-    sets = jax.tree.map(lambda leaf: leaf[:COUNT], c.sets)
+    c, n = case(family, jnp.float64), family.description.dim
+    sets = built(family, {name: value[:COUNT] for name, value in c.values.items()}, jnp.float32)
     corner, centre = c.found["best"][:COUNT], c.found["centre"][:COUNT]
     places = [np.zeros((COUNT, n)), np.ones((COUNT, n)), centre, corner, 2 * corner, np.full((COUNT, n), 1e6)]
     _, forward, reverse = linearised(sets, jnp.asarray(np.stack(places, axis=1), jnp.float32))

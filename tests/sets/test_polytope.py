@@ -57,3 +57,12 @@ def test_equalities_are_eliminated_from_the_vertices() -> None:
     triangle = Polytope(np.zeros((0, 3)), np.zeros(0), 0.0, 1.0, [[1.0, 1.0, 1.0]], [1.0])
     assert triangle.vertices is not None
     np.testing.assert_allclose(np.sort(np.asarray(triangle.vertices), axis=0), np.sort(np.eye(3), axis=0), atol=1e-12)
+
+
+def test_the_rounding_of_an_equality_does_not_cost_the_vertices() -> None:
+    """The unit cube cut by a_1 + a_2 + a_3 = total is a triangle near its corners and a hexagon in the middle."""
+    for total in np.random.default_rng(0).uniform(0.2, 2.8, size=30):
+        cut = Polytope(np.zeros((0, 3)), np.zeros(0), 0.0, 1.0, [[1.0, 1.0, 1.0]], [total])
+        assert cut.vertices is not None
+        assert len(cut.vertices) == (6 if 1 < total < 2 else 3)
+        np.testing.assert_allclose(np.sum(np.asarray(cut.vertices), axis=1), total, rtol=1e-12)

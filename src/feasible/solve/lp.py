@@ -94,4 +94,6 @@ def chebyshev_centre(
     best = highest_in_polytope(g, start, lifted / norms[:, None], limits / norms, equalities)
     fixed = jnp.where(~proper, limits - rows @ best[:-1], jnp.inf)
     fixed = jnp.where(jnp.arange(rows.shape[0]) < equalities, -jnp.abs(rows @ best[:-1] - limits), fixed)
-    return best[:-1], jnp.minimum(best[-1], jnp.where(jnp.min(fixed) < 0, jnp.min(fixed), jnp.inf))
+    # What rounding leaves of an equality says nothing about the ball.
+    rounding = 100 * jnp.finfo(rows.dtype).eps * jnp.max(jnp.abs(rows) @ jnp.abs(best[:-1]) + jnp.abs(limits))
+    return best[:-1], jnp.minimum(best[-1], jnp.where(jnp.min(fixed) < -rounding, jnp.min(fixed), jnp.inf))

@@ -18,6 +18,8 @@ from tests.run.population.toy_runs import toy_configs
 from tests.run.runs import assert_equal_runs, files
 from tests.run.toys import toy_task
 
+pytestmark = pytest.mark.xdist_group("population")
+
 
 def console() -> Console:
     return Console(file=StringIO(), width=200)

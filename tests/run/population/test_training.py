@@ -19,6 +19,8 @@ from tests.run.runs import Killed, assert_equal_runs, files
 from tests.run.test_training import At as AloneAt
 from tests.run.toys import toy_plant
 
+pytestmark = pytest.mark.xdist_group("population")
+
 
 def test_every_run_is_the_run_that_it_would_be_alone(uninterrupted: list[RunFolder], tmp_path: Path) -> None:
     """One that shares its group with another method, and one with a group of its own."""

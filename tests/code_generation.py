@@ -1,0 +1,37 @@
+"""How programs are compiled in tests: as quickly as XLA can, but for those whose code is itself what is tested.
+
+Nearly all time of the suite is XLA's, spent on making small programs fast that then run for milliseconds. Most tests
+ask whether a program is right, within tolerances far above what another order of operations changes: they get plain
+code. Tests of rounding in float32 and of runs bit for bit get the code that users get.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from jax._src import compiler
+
+# On a CPU: no optimisation by LLVM, and fused loops by the emitter that takes a fifth of the time.
+PLAIN: Mapping[str, int | bool] = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+_options, _plain = compiler.get_compile_options, False
+
+
+def _compile_options(*, env_options_overrides: Mapping[str, object] | None = None, **others: object) -> object:
+    asked = {**(PLAIN if _plain else {}), **(env_options_overrides or {})}
+    return _options(env_options_overrides=asked, **others)  # pyright: ignore
+
+
+def make_plain_code() -> None:
+    """From now on in this process; JAX has options of one program, but none for all."""
+    global _plain
+    compiler.get_compile_options, _plain = _compile_options, True  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@contextmanager
+def users_code() -> Iterator[None]:
+    """What is compiled inside is compiled as for a user."""
+    global _plain
+    before, _plain = _plain, False
+    try:
+        yield
+    finally:
+        _plain = before
