@@ -14,8 +14,8 @@ from tests.run.runs import SMALL, assert_equal_runs, command, files, finish, wai
 pytestmark = pytest.mark.xdist_group("processes")
 
 SETTINGS = ["hidden_layers=[32,32]", "warmup=50", "batch_size=8", "replay_size=90"]
-INTERVALS = ["--eval-every", "250", "--episodes", "2", "--checkpoint-every", "50"]
-GRID = ["--tasks", "reacher", "--algos", "nfwpo", "ddpg-projection", "--seeds", "3", "--steps", "500"]
+INTERVALS = ["--eval-every", "1250", "--episodes", "2", "--checkpoint-every", "100"]
+GRID = ["--tasks", "reacher", "--algos", "nfwpo", "ddpg-projection", "--seeds", "3", "--steps", "2500"]
 COMPARE = ["compare", *GRID, *INTERVALS, "--variant", "small", "--set", *SETTINGS]
 
 
