@@ -1,0 +1,96 @@
+"""Pictures of the sets in two dimensions: the set, proposals and what is executed for them, and a linear maximiser."""
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from documentation.blocks import ROOT
+from feasible import sets
+from feasible.sets import ActionSet
+
+FOLDER = ROOT / "docs" / "sets" / "pictures"
+GRADIENT = np.array([1.0, 0.6])
+
+
+def examples() -> Mapping[str, ActionSet]:
+    """By name of the page: the set that its picture shows."""
+    heat = sets.EllipsoidBox([[1.6, 0.9], [0.9, 1.4]], 0.7, 1.0)
+    return {
+        "box": sets.Box([-1.0, -0.6], [0.8, 1.0]),
+        "ball": sets.Ball([0.1, 0.0], 0.9),
+        "weighted-l1-box": sets.WeightedL1Box([1.0, 2.0], 1.6, 1.0),
+        "positive-power-box": sets.PositivePowerBox([1.0, 2.0], 1.0, 1.0),
+        "allocation": sets.Allocation(1.0, [-0.4, -0.2], [1.2, 1.2]),
+        "allocation-at-most": sets.AllocationAtMost(0.6, [-1.0, -0.8], [1.0, 1.0]),
+        "integer-allocation": sets.IntegerAllocation(1, [-1, -1], [2, 2]),
+        "polytope": sets.Polytope([[1.0, 1.0], [-1.0, 2.0]], [1.0, 1.2], -1.0, 1.0),
+        "ellipsoid-box": heat,
+        "intersection": heat & sets.Ball([0.4, 0.0], 0.8),
+    }
+
+
+def picture(region: ActionSet) -> bytes:
+    """The picture of a set as SVG; the same set gives the same bytes."""
+    with mpl.rc_context({"svg.hashsalt": "feasible", "svg.fonttype": "none", "font.size": 9}):
+        figure = Figure(figsize=(4.6, 4.0), layout="constrained")
+        axes = figure.subplots()
+        _draw_region(axes, region)
+        _draw_projections(axes, region)
+        _draw_maximiser(axes, region)
+        axes.set_aspect("equal")
+        axes.set_xlabel("a₁")
+        axes.set_ylabel("a₂")
+        axes.legend(loc="upper left", bbox_to_anchor=(0.0, -0.14), ncols=2, frameon=False)
+        contents = io.BytesIO()
+        figure.savefig(contents, format="svg", metadata={"Date": None})
+    return contents.getvalue()
+
+
+def write_pictures() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, region in examples().items():
+        (FOLDER / f"{name}.svg").write_bytes(picture(region))
+
+
+def _draw_region(axes: Axes, region: ActionSet) -> None:
+    if isinstance(region, sets.IntegerAllocation):
+        points = np.array([[k, float(region.hull.total) - k] for k in range(-1, 3)])
+        axes.plot(*points.T, "o", color="tab:blue", markersize=9, alpha=0.5, label="feasible actions")
+        return
+    angles = jnp.linspace(0.0, 2.0 * jnp.pi, 180, endpoint=False, dtype=region.dtype)
+    normals = jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
+    # Support points in the order of their normals: the vertices of a polygon, a dense curve where the set is round.
+    support = np.asarray(jax.vmap(region.maximise_linear)(normals)).round(4)
+    boundary = np.array(
+        [point for point, last in zip(support, np.roll(support, 1, 0), strict=True) if any(point != last)]
+    )
+    boundary = np.concatenate([boundary, boundary[:1]])
+    axes.fill(*boundary.T, color="tab:blue", alpha=0.15)
+    axes.plot(*boundary.T, color="tab:blue", label="feasible set")
+
+
+def _draw_projections(axes: Axes, region: ActionSet) -> None:
+    proposed = np.random.default_rng(5).uniform(-1.6, 1.9, (14, 2))
+    executed = np.asarray(jax.vmap(region.execute)(jnp.asarray(proposed, region.dtype)))
+    for start, end in zip(proposed, executed, strict=True):
+        axes.plot([start[0], end[0]], [start[1], end[1]], color="0.7", linewidth=0.8, zorder=1)
+    axes.scatter(*proposed.T, s=14, color="tab:red", label="proposed", zorder=2)
+    axes.scatter(*executed.T, s=14, color="tab:green", label="executed", zorder=3)
+
+
+def _draw_maximiser(axes: Axes, region: ActionSet) -> None:
+    centre, best = np.asarray(region.centre()), np.asarray(region.maximise_linear(GRADIENT))
+    axes.annotate("", xy=centre + 0.5 * GRADIENT, xytext=centre, arrowprops={"arrowstyle": "->", "color": "tab:orange"})
+    axes.text(*(centre + 0.55 * GRADIENT), "g", color="tab:orange")
+    axes.scatter(*best, s=60, marker="s", color="tab:orange", label="maximise_linear(g)", zorder=2)
+
+
+def paths() -> dict[str, Path]:
+    return {name: FOLDER / f"{name}.svg" for name in examples()}
