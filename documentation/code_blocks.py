@@ -18,6 +18,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 import tyro
@@ -82,7 +83,7 @@ def blocks_of(page: Path) -> list[Block]:
             match["mark"] or "",
             after["code"] if after is not None and after["language"] == "text" else "",
         )
-        for match, after in zip(found, [*found[1:], None], strict=True)
+        for match, after in zip_longest(found, found[1:])
         if match["language"] in RUN
     ]
 

@@ -41,6 +41,7 @@ def drawn(runs: Path) -> bytes:
                 axes.plot(steps, values.mean(0), color=colour, label=METHODS[method].title)
                 axes.fill_between(steps, values.min(0), values.max(0), color=colour, alpha=0.2, linewidth=0)
                 axes.set_xlabel("environment steps")
+                axes.set_xticks(range(0, int(steps[-1]) + 1, 5_000))
         left.set_title("Return of ten episodes")
         right.set_title("Infeasible proposals (executed: none)")
         left.legend(frameon=False)

@@ -1,7 +1,7 @@
 """Pictures of the sets in two dimensions: the set, proposals and what is executed for them, and a linear maximiser."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import jax
@@ -19,21 +19,23 @@ FOLDER = ROOT / "docs" / "sets" / "pictures"
 GRADIENT = np.array([1.0, 0.6])
 
 
-def examples() -> Mapping[str, ActionSet]:
-    """By name of the page: the set that its picture shows."""
-    heat = sets.EllipsoidBox([[1.6, 0.9], [0.9, 1.4]], 0.7, 1.0)
-    return {
-        "box": sets.Box([-1.0, -0.6], [0.8, 1.0]),
-        "ball": sets.Ball([0.1, 0.0], 0.9),
-        "weighted-l1-box": sets.WeightedL1Box([1.0, 2.0], 1.6, 1.0),
-        "positive-power-box": sets.PositivePowerBox([1.0, 2.0], 1.0, 1.0),
-        "allocation": sets.Allocation(1.0, [-0.4, -0.2], [1.2, 1.2]),
-        "allocation-at-most": sets.AllocationAtMost(0.6, [-1.0, -0.8], [1.0, 1.0]),
-        "integer-allocation": sets.IntegerAllocation(1, [-1, -1], [2, 2]),
-        "polytope": sets.Polytope([[1.0, 1.0], [-1.0, 2.0]], [1.0, 1.2], -1.0, 1.0),
-        "ellipsoid-box": heat,
-        "intersection": heat & sets.Ball([0.4, 0.0], 0.8),
-    }
+def _heat() -> sets.EllipsoidBox:
+    return sets.EllipsoidBox([[1.6, 0.9], [0.9, 1.4]], 0.7, 1.0)
+
+
+EXAMPLES: Mapping[str, Callable[[], ActionSet]] = {
+    "box": lambda: sets.Box([-1.0, -0.6], [0.8, 1.0]),
+    "ball": lambda: sets.Ball([0.1, 0.0], 0.9),
+    "weighted-l1-box": lambda: sets.WeightedL1Box([1.0, 2.0], 1.6, 1.0),
+    "positive-power-box": lambda: sets.PositivePowerBox([1.0, 2.0], 1.0, 1.0),
+    "allocation": lambda: sets.Allocation(1.0, [-0.4, -0.2], [1.2, 1.2]),
+    "allocation-at-most": lambda: sets.AllocationAtMost(0.6, [-1.0, -0.8], [1.0, 1.0]),
+    "integer-allocation": lambda: sets.IntegerAllocation(1, [-1, -1], [2, 2]),
+    "polytope": lambda: sets.Polytope([[1.0, 1.0], [-1.0, 2.0]], [1.0, 1.2], -1.0, 1.0),
+    "ellipsoid-box": _heat,
+    "intersection": lambda: _heat() & sets.Ball([0.4, 0.0], 0.8),
+}
+"""By name of the page: the set that its picture shows."""
 
 
 def picture(region: ActionSet) -> bytes:
@@ -55,8 +57,12 @@ def picture(region: ActionSet) -> bytes:
 
 def write_pictures() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, region in examples().items():
-        (FOLDER / f"{name}.svg").write_bytes(picture(region))
+    for name, build in EXAMPLES.items():
+        path_of(name).write_bytes(picture(build()))
+
+
+def path_of(name: str) -> Path:
+    return FOLDER / f"{name}.svg"
 
 
 def _draw_region(axes: Axes, region: ActionSet) -> None:
@@ -90,7 +96,3 @@ def _draw_maximiser(axes: Axes, region: ActionSet) -> None:
     axes.annotate("", xy=centre + 0.5 * GRADIENT, xytext=centre, arrowprops={"arrowstyle": "->", "color": "tab:orange"})
     axes.text(*(centre + 0.55 * GRADIENT), "g", color="tab:orange")
     axes.scatter(*best, s=60, marker="s", color="tab:orange", label="maximise_linear(g)", zorder=2)
-
-
-def paths() -> dict[str, Path]:
-    return {name: FOLDER / f"{name}.svg" for name in examples()}

@@ -1,6 +1,7 @@
 """The site: it builds strictly, needs no network, and what it says of the code is so."""
 
 import ast
+import inspect
 import logging
 import re
 from html.parser import HTMLParser
@@ -17,6 +18,7 @@ from documentation.blocks import ROOT, pages, regenerated
 from documentation.code_blocks import check_command
 from feasible import sets
 from feasible.algorithms.base import Spec
+from feasible.cli import COMMANDS
 from feasible.methods import METHODS, build_algorithm
 from feasible.tasks import TASKS
 from tests.run.runs import as_a_user
@@ -62,22 +64,19 @@ def test_every_set_has_a_page_with_its_picture() -> None:
     named = {name for name in vars(sets) if name[0].isupper()} - {"ActionSet"}
     titles = {page.read_text().splitlines()[0].removeprefix("# ") for page in PAGES if page.parent.name == "sets"}
     assert named <= titles
-    for name, path in set_pictures.paths().items():
+    for name in set_pictures.EXAMPLES:
         assert f"](pictures/{name}.svg)" in (ROOT / "docs" / "sets" / f"{name}.md").read_text()
-        assert path.stat().st_size < 40_000
+        assert set_pictures.path_of(name).stat().st_size < 40_000
 
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=() if name == "ball" else pytest.mark.slow)
-        for name in ("box", "ball", "weighted-l1-box", "allocation", "integer-allocation", "polytope")
-    ],
+    [pytest.param(name, marks=() if name == "ball" else pytest.mark.slow) for name in set_pictures.EXAMPLES],
 )
 def test_pictures_are_those_of_the_code(name: str, cache: Path) -> None:
     with as_a_user(cache):
-        drawn = set_pictures.picture(set_pictures.examples()[name])
-    assert drawn == set_pictures.paths()[name].read_bytes()
+        drawn = set_pictures.picture(set_pictures.EXAMPLES[name]())
+    assert drawn == set_pictures.path_of(name).read_bytes()
 
 
 def test_every_method_has_a_page() -> None:
@@ -168,6 +167,10 @@ INLINE = re.compile(r"`((?:python -m|feasible|make) [\w. /=+-]+)`")
 def test_commands_within_sentences_exist() -> None:
     for page in PAGES:
         for command in INLINE.findall(page.read_text()):
-            words = command.split()
-            if words[0] != "feasible" or len(words) > 2:
-                check_command(words)
+            program, name, *rest = command.split()
+            if program == "feasible":
+                known = inspect.signature(COMMANDS[name]).parameters
+                options = {word[2:].replace("-", "_") for word in rest if word.startswith("--")}
+                assert options <= set(known), command
+            else:
+                check_command([program, name, *rest])
