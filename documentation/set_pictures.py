@@ -16,7 +16,7 @@ from feasible import sets
 from feasible.sets import ActionSet
 
 FOLDER = ROOT / "docs" / "sets" / "pictures"
-GRADIENT = np.array([1.0, 0.6])
+GRADIENT = (1.0, 0.6)
 
 
 def _heat() -> sets.EllipsoidBox:
@@ -92,7 +92,9 @@ def _draw_projections(axes: Axes, region: ActionSet) -> None:
 
 
 def _draw_maximiser(axes: Axes, region: ActionSet) -> None:
-    centre, best = np.asarray(region.centre()), np.asarray(region.maximise_linear(GRADIENT))
-    axes.annotate("", xy=centre + 0.5 * GRADIENT, xytext=centre, arrowprops={"arrowstyle": "->", "color": "tab:orange"})
-    axes.text(*(centre + 0.55 * GRADIENT), "g", color="tab:orange")
+    x, y = np.asarray(region.centre()).tolist()
+    ahead = (x + 0.5 * GRADIENT[0], y + 0.5 * GRADIENT[1])
+    axes.annotate("", xy=ahead, xytext=(x, y), arrowprops={"arrowstyle": "->", "color": "tab:orange"})
+    axes.text(x + 0.55 * GRADIENT[0], y + 0.55 * GRADIENT[1], "g", color="tab:orange")
+    best = np.asarray(region.maximise_linear(GRADIENT))
     axes.scatter(*best, s=60, marker="s", color="tab:orange", label="maximise_linear(g)", zorder=2)

@@ -64,7 +64,7 @@ _ROLLOUTS: Mapping[str, str] = {
     "bounded": "whether the policy's mean goes through tanh",
     "normalised": "whether networks see observations by their running mean and deviation",
     "capg": "clipped-action policy gradient, for boxes",
-    "warmup": "always 0: rollouts are of the policy from the first step on",
+    "warmup": "leave it at 0: rollouts are of the policy from the first step on",
 }
 _BY_KIND: Mapping[str, Mapping[str, str]] = {
     "DDPG": {},
@@ -126,7 +126,7 @@ def settings_table(method: str) -> str:
 def values(algorithm: Algorithm) -> dict[str, object]:
     """The settings as `--set` and the agents' keywords name them."""
     rule = getattr(algorithm, "rule", None)
-    step = {"frank_wolfe_step": rule.step} if isinstance(rule, FrankWolfe) else {}
+    step: dict[str, object] = {"frank_wolfe_step": rule.step} if isinstance(rule, FrankWolfe) else {}
     return step | {f.name: getattr(algorithm, f.name) for f in fields(algorithm) if f.name != "rule"}
 
 

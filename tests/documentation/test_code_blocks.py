@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import gymnasium as gym
 import pytest
@@ -27,20 +28,18 @@ WITH_CODE = [page for page in pages() if blocks_of(page)]
 
 
 @pytest.fixture
-def workshop(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Path]:
+def workshop(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder, JAX as a user has it, and nothing left registered afterwards."""
     monkeypatch.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.chdir(tmp_path)
-    registries = (gym.registry, TASKS, description._KNOWN)
+    registries = cast(list[dict[str, object]], [gym.registry, TASKS, description._KNOWN])
     before = [dict(registry) for registry in registries]
     with as_a_user(cache):
         yield tmp_path
     for registry, held in zip(registries, before, strict=True):
-        registry.clear()  # pyright: ignore[reportAttributeAccessIssue]
-        registry.update(held)  # pyright: ignore[reportAttributeAccessIssue]
+        registry.clear()
+        registry.update(held)
 
 
 def run(block: Block, namespace: dict[str, object]) -> None:
