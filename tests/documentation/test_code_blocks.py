@@ -25,6 +25,7 @@ from feasible.tasks import TASKS
 from tests.run.runs import as_a_user
 
 WITH_CODE = [page for page in pages() if blocks_of(page)]
+DONE: set[str] = set()
 
 
 @pytest.fixture
@@ -61,8 +62,13 @@ def run(block: Block, namespace: dict[str, object]) -> None:
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_blocks(page: Path, workshop: Path) -> None:
     namespace: dict[str, object] = {"__name__": "page"}
-    for block in blocks_of(page):
+    blocks = blocks_of(page)
+    for block in blocks:
+        alone = sum(other.language == block.language for other in blocks) == 1
+        if alone and block.short in DONE:
+            continue  # the same as one of another page, and nothing here rests on it
         run(block, namespace)
+        DONE.add(block.short)
     if page.stem == "tasks":
         assert_metrics_are_documented(workshop / "runs")
 
