@@ -3,10 +3,12 @@
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
 import gymnasium as gym
+import jax
 import pytest
 
 from documentation.blocks import ROOT, pages
@@ -28,6 +30,17 @@ WITH_CODE = [page for page in pages() if blocks_of(page)]
 DONE: set[str] = set()
 
 
+@contextmanager
+def programs_compiled_in_haste() -> Iterator[None]:
+    """XLA without its optimisations: these programs run for a moment, and most of the time is their compilation."""
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_disable_most_optimizations", before)
+
+
 @pytest.fixture
 def workshop(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder, JAX as a user has it, and nothing left registered afterwards."""
@@ -36,7 +49,7 @@ def workshop(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.chdir(tmp_path)
     registries = cast(list[dict[str, object]], [gym.registry, TASKS, description._KNOWN])
     before = [dict(registry) for registry in registries]
-    with as_a_user(cache):
+    with as_a_user(cache), programs_compiled_in_haste():
         yield tmp_path
     for registry, held in zip(registries, before, strict=True):
         registry.clear()
