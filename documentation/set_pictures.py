@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
+from jaxtyping import Array, Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -73,7 +74,7 @@ def _draw_region(axes: Axes, region: ActionSet) -> None:
     angles = jnp.linspace(0.0, 2.0 * jnp.pi, 180, endpoint=False, dtype=region.dtype)
     normals = jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
     # Support points in the order of their normals: the vertices of a polygon, a dense curve where the set is round.
-    support = np.asarray(jax.vmap(region.maximise_linear)(normals)).round(4)
+    support = _rounded(jax.vmap(region.maximise_linear)(normals))
     boundary = np.array(
         [point for point, last in zip(support, np.roll(support, 1, 0), strict=True) if any(point != last)]
     )
@@ -84,7 +85,7 @@ def _draw_region(axes: Axes, region: ActionSet) -> None:
 
 def _draw_projections(axes: Axes, region: ActionSet) -> None:
     proposed = np.random.default_rng(5).uniform(-1.6, 1.9, (14, 2))
-    executed = np.asarray(jax.vmap(region.execute)(jnp.asarray(proposed, region.dtype)))
+    executed = _rounded(jax.vmap(region.execute)(jnp.asarray(proposed, region.dtype)))
     for start, end in zip(proposed, executed, strict=True):
         axes.plot([start[0], end[0]], [start[1], end[1]], color="0.7", linewidth=0.8, zorder=1)
     axes.scatter(*proposed.T, s=14, color="tab:red", label="proposed", zorder=2)
@@ -92,9 +93,14 @@ def _draw_projections(axes: Axes, region: ActionSet) -> None:
 
 
 def _draw_maximiser(axes: Axes, region: ActionSet) -> None:
-    x, y = np.asarray(region.centre()).tolist()
+    x, y = _rounded(region.centre()).tolist()
     ahead = (x + 0.5 * GRADIENT[0], y + 0.5 * GRADIENT[1])
     axes.annotate("", xy=ahead, xytext=(x, y), arrowprops={"arrowstyle": "->", "color": "tab:orange"})
     axes.text(x + 0.55 * GRADIENT[0], y + 0.55 * GRADIENT[1], "g", color="tab:orange")
-    best = np.asarray(region.maximise_linear(GRADIENT))
+    best = _rounded(region.maximise_linear(GRADIENT))
     axes.scatter(*best, s=60, marker="s", color="tab:orange", label="maximise_linear(g)", zorder=2)
+
+
+def _rounded(points: Float[Array, "..."]) -> Float[np.ndarray, "..."]:
+    """To what a picture shows: machines may differ in the last digits, their pictures do not."""
+    return np.asarray(points, np.float64).round(4)
