@@ -212,7 +212,8 @@ def _check_spaces(action_space: gym.Space, observation_space: gym.Space, constra
             "or NumPy calls; use jax.numpy."
         ) from cause
     if not isinstance(feasible_set, ActionSet):
-        raise ValueError(f"constrain: the constraint must return an ActionSet, got {type(feasible_set).__name__}.")
+        found = "an array" if isinstance(feasible_set, jax.ShapeDtypeStruct) else type(feasible_set).__name__
+        raise ValueError(f"constrain: the constraint must return an ActionSet, got {found}.")
     if feasible_set.dim != action_space.shape[0]:
         raise ValueError(
             f"constrain: the constraint's sets have dim {feasible_set.dim}, but the action space "

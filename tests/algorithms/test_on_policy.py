@@ -239,3 +239,5 @@ def test_settings_that_do_not_go_together_are_named() -> None:
         replace(KINDS[0], copies=3).init(jax.random.key(0), BALL)
     with pytest.raises(ValueError, match=r"TRPO: minibatch must be at most horizon = 32, not 33\."):
         replace(KINDS[1], minibatch=33).init(jax.random.key(0), BALL)
+    with pytest.raises(ValueError, match=r"PPO: warmup must be 0, not 5: rollouts are of the policy from the start\."):
+        replace(KINDS[0], warmup=5).init(jax.random.key(0), BALL)

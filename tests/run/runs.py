@@ -60,10 +60,12 @@ def as_a_user(cache: Path) -> Iterator[None]:
     for name, value in settings.items():
         jax.config.update(name, value)
     compilation_cache.reset_cache()
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()
 
 
 @contextmanager

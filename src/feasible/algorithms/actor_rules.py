@@ -12,7 +12,7 @@ and with d = eta grad_a Q it is eta times it: Proposition 3 of the paper.
 |---------------------|-----------------------------------------------------|------------------------------------|
 | `PolicyGradient`    | grad_a Q(s, a) at a = x0                            | DDPG+Projection, DDPG+RewardShaping |
 | `ThroughProjection` | J^T grad_a Q(s, a) at a = P(x0), J = dP/dz at x0    | DDPG+OptLayer                      |
-| `FrankWolfe(step)`  | x + step (c - x) - x0, x = P(x0), c the maximiser   | NFWPO, equations (10) and (11)     |
+| `FrankWolfe(step)`  | x + step (c - x) - x0, x = P(x0), c the maximiser   | NFWPO, equations (12) and (13)     |
 
 P is the projection on the feasible set of the state and c maximises <c, grad_a Q(s, x)> over it.
 """

@@ -69,16 +69,18 @@ Kind = TypeVar("Kind", bound=Algorithm)
 def changed(algorithm: Kind, changes: Mapping[str, object], owner: str) -> Kind:
     """The algorithm with other settings; one that does not exist or does not fit is named, with `owner`'s name."""
     hints = get_type_hints(type(algorithm))
-    known = [f.name for f in fields(algorithm) if f.name != "rule"]
+    own = [f.name for f in fields(algorithm) if f.name != "rule"]
+    stepping = isinstance(getattr(algorithm, "rule", None), FrankWolfe)
+    known = [*own, "frank_wolfe_step"] if stepping else own
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
-    if isinstance(getattr(algorithm, "rule", None), FrankWolfe) and "frank_wolfe_step" in values:
+    if stepping and "frank_wolfe_step" in values:
         step = values.pop("frank_wolfe_step")
         if isinstance(step, bool) or not isinstance(step, int | float):
             raise ValueError(f"{owner}: frank_wolfe_step must be a number, not {step!r}.")
         _check_range("frank_wolfe_step", step, owner)
         algorithm = replace(algorithm, rule=FrankWolfe(step))
     for name, value in values.items():
-        if name not in known:
+        if name not in own:
             near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.0)[0]
             raise ValueError(f"{owner} has no setting {name!r}; did you mean {near!r}? It has {', '.join(known)}.")
         if not _fits(value, hints[name]):

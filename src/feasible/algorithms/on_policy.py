@@ -123,6 +123,8 @@ class OnPolicy(Algorithm[OnPolicyState]):
         name = type(self).__name__
         if self.horizon % self.copies:
             raise ValueError(f"{name}: horizon must be a multiple of copies = {self.copies}, not {self.horizon}.")
+        if self.warmup:
+            raise ValueError(f"{name}: warmup must be 0, not {self.warmup}: rollouts are of the policy from the start.")
         if self.minibatch > self.horizon:
             raise ValueError(f"{name}: minibatch must be at most horizon = {self.horizon}, not {self.minibatch}.")
         obs = jax.ShapeDtypeStruct((spec.observation_size,), spec.low.dtype)

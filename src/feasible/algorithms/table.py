@@ -3,7 +3,7 @@
     for each step
         propose the table's action at the allocation, or with probability epsilon a uniform allocation; execute; store
         every `critic_interval` steps:  one Adam step on the temporal-difference error of a batch
-        every `table_interval` steps:   every cell moves by the actor rule at its state (state-wise, equation (6))
+        every `table_interval` steps:   every cell moves by the actor rule at its state (state-wise, equations (6), (7))
         every `target_interval` steps:  the target table becomes a copy of the table
 
 | method               | rule               | the cell moves                                         |

@@ -1,0 +1,7 @@
+"""What makes and checks the documentation: tables and pictures from the code, and the code blocks of the pages.
+
+    python -m documentation              # write the generated tables into docs/ anew (--pictures: pictures too)
+    python -m documentation.long_blocks  # run the code blocks that the tests shorten, as they are written
+
+The pages themselves are Markdown in `docs/`; `make docs` builds the site from them.
+"""

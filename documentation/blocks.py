@@ -1,0 +1,81 @@
+"""Generated parts of the pages: what stands between `<!-- generated: NAME -->` and `<!-- end -->` is of the code."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from documentation.metrics import every_run_table, metrics_table
+from documentation.settings import settings_table
+from feasible.methods import METHODS
+from feasible.report.paper import PRINTED
+from feasible.studies.as_authors import DEPARTURES
+from feasible.tasks import TASKS
+
+ROOT = Path(__file__).parents[1]
+_BLOCK = re.compile(r"(<!-- generated: (?P<name>[\w -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def pages() -> Iterator[Path]:
+    """Every page of the documentation, the front page included."""
+    yield ROOT / "README.md"
+    yield from sorted((ROOT / "docs").rglob("*.md"))
+
+
+def regenerated(text: str) -> str:
+    """A page with its generated parts made anew."""
+
+    def made(match: re.Match[str]) -> str:
+        kind, _, subject = match["name"].partition(" ")
+        return f"{match[1]}\n{_MAKERS[kind](subject)}\n\n{match[3]}"
+
+    return _BLOCK.sub(made, text)
+
+
+def departures_table(method: str) -> str:
+    """What the authors' code of a method does otherwise, and on which tasks."""
+    lines = ["| departure | what the authors' code does | tasks |", "|---|---|---|"]
+    for name, departure in DEPARTURES.items():
+        tasks = [f"`{task}`" for task in TASKS if (task, method) in departure.of]
+        if tasks:
+            lines.append(f"| `{name}` | {departure.says} | {', '.join(tasks)} |")
+    return "\n".join(lines)
+
+
+def printed_table(method: str) -> str:
+    """The mean returns that the paper prints for a method."""
+    known = {task: value for (task, algo), value in PRINTED.items() if algo == method}
+    lines = ["| | " + " | ".join(f"`{task}`" for task in known) + " |", "|---|" + "---|" * len(known)]
+    return "\n".join([*lines, "| the paper prints | " + " | ".join(f"{value:,.2f}" for value in known.values()) + " |"])
+
+
+def methods_table(subject: str) -> str:
+    """All methods with what they do and where they have settings."""
+    del subject
+    lines = ["| name | in the paper | what it does | tasks |", "|---|---|---|---|"]
+    for method in METHODS.values():
+        names = ", ".join(f"`{task.name}`" for task in TASKS.values() if method.name in task.paper.batch_size)
+        lines.append(f"| `{method.name}` | {method.title} | {method.summary} | {names} |")
+    return "\n".join(lines)
+
+
+def tasks_table(subject: str) -> str:
+    """All tasks with their constraints and sizes."""
+    del subject
+    lines = ["| name | what it is | constraint on the action a | observation | action | episode |"]
+    lines.append("|---|---|---|---|---|---|")
+    for task in TASKS.values():
+        constraint = task.constraint.replace("|", "\\|")
+        sizes = f"{task.observation_size} | {task.action_size} | {task.episode_length:,}"
+        lines.append(f"| `{task.name}` | {task.title} | {constraint} | {sizes} |")
+    return "\n".join(lines)
+
+
+_MAKERS: Mapping[str, Callable[[str], str]] = {
+    "settings": settings_table,
+    "metrics": metrics_table,
+    "every-run": lambda subject: every_run_table(),
+    "departures": departures_table,
+    "printed": printed_table,
+    "methods": methods_table,
+    "tasks": tasks_table,
+}
