@@ -109,7 +109,7 @@ def test_what_constrain_refuses() -> None:
         fs.constrain(gym.make("CartPole-v1"), shrinking)
     with pytest.raises(ValueError, match="sets have dim 3, but the action space has 2 entries"):
         fs.constrain(Integrator(), lambda obs: fs.sets.Ball(jnp.zeros(3), 1.0))
-    with pytest.raises(ValueError, match="must return an ActionSet"):
+    with pytest.raises(ValueError, match="must return an ActionSet, got an array"):
         fs.constrain(Integrator(), lambda obs: obs)
     with pytest.raises(ValueError, match="pure JAX function"):
         fs.constrain(Integrator(), lambda obs: fs.sets.Ball(np.zeros(2), 1.0 if obs[0] > 0 else 2.0))
