@@ -68,7 +68,7 @@ class RunFolder:
                 "or choose another --out, --seed or --variant."
             )
         self.path.mkdir(parents=True, exist_ok=True)
-        described = {**asdict(config), "versions": _versions(), "machine": _machine(), "command": sys.argv}
+        described = {**asdict(config), "versions": versions(), "machine": _machine(), "command": sys.argv}
         write_atomically(self._config, (json.dumps(described, indent=1) + "\n").encode())
 
     def exists(self) -> bool:
@@ -154,7 +154,8 @@ def read_metrics(path: Path) -> list[dict[str, float | list[float]]]:
     return read
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Those of the packages that a run's numbers follow from."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
