@@ -28,6 +28,7 @@ from feasible.run.batch_driver import BatchDriver
 from feasible.run.driver import Driver
 from feasible.run.environment import Plant, plant
 from feasible.run.evaluate import Evaluation, compiled_policy, evaluate, evaluation_seeds
+from feasible.run.export import export_policy
 from feasible.run.interrupt import halted_by
 from feasible.run.policy import load_policy, save_policy
 from feasible.run.vector_plant import VectorPlant
@@ -141,6 +142,10 @@ class Agent:
     def save(self, path: str | Path) -> None:
         """Write the policy: weights and a description, no code, no constraint."""
         save_policy(Path(path), self.algorithm, self._plant.spec, self._policy)
+
+    def export(self, path: str | Path) -> None:
+        """Write the policy with its constraint as a program that runs without this library (`feasible.run.export`)."""
+        export_policy(Path(path), self.algorithm, self._plant.spec, self._policy)
 
 
 class _Neural(Agent):

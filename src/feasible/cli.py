@@ -98,6 +98,20 @@ def evaluate(
     show_evaluation(run, episodes, seed, video)
 
 
+def export(run: Annotated[Path, tyro.conf.Positional], out: Path | None = None) -> None:
+    """Write a run's policy, projection included, as one file that runs without this library.
+
+    Args:
+        run: Folder of the run, or its policy file.
+        out: The file to write; policy.zip in the run's folder if not given.
+    """
+    _one_thread()
+    _know_studies()
+    from feasible.run.export import export_run
+
+    print(f"The policy as a program, with its description: {export_run(run, out)}")
+
+
 def tasks() -> None:
     """What tasks there are, with their constraints and the paper's settings."""
     from feasible.listing import print_tasks
@@ -128,6 +142,7 @@ def demo(out: Path = Path("demo"), steps: int | None = None) -> None:
 COMMANDS = {
     "train": train,
     "evaluate": evaluate,
+    "export": export,
     "resume": resume,
     "compare": compare,
     "report": report,

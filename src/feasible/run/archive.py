@@ -53,13 +53,21 @@ def write_atomically(path: Path, contents: bytes) -> None:
 
 
 def write_archive(path: Path, description: Mapping[str, object], arrays: Mapping[str, NDArray]) -> None:
+    members = {}
+    for name, array in arrays.items():
+        data = io.BytesIO()
+        np.lib.format.write_array(data, np.asarray(array, order="C"), allow_pickle=False)
+        members[f"{name}.npy"] = data.getvalue()
+    write_members(path, description, members)
+
+
+def write_members(path: Path, description: Mapping[str, object], members: Mapping[str, bytes]) -> None:
+    """Write an archive of the description and of named bytes."""
     contents = io.BytesIO()
     with zipfile.ZipFile(contents, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(zipfile.ZipInfo(DESCRIPTION), json.dumps(description, indent=1, sort_keys=True))
-        for name, array in arrays.items():
-            data = io.BytesIO()
-            np.lib.format.write_array(data, np.asarray(array, order="C"), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), data.getvalue())
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name), data)
     write_atomically(path, contents.getvalue())
 
 

@@ -62,7 +62,7 @@ class RunFolder:
 
     def create(self, config: RunConfig) -> None:
         """Begin a run here; refused where one has begun."""
-        described = {**asdict(config), "versions": _versions(), "machine": _machine(), "command": sys.argv}
+        described = {**asdict(config), "versions": versions(), "machine": _machine(), "command": sys.argv}
         self.path.mkdir(parents=True, exist_ok=True)
         with _exclusive(self.path):
             if self._config.exists():
@@ -166,7 +166,8 @@ def read_metrics(path: Path) -> list[dict[str, float | list[float]]]:
     return read
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Those of the packages that a run's numbers follow from."""
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:

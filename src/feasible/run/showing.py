@@ -9,11 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from feasible import tasks
-from feasible.run.archive import ArchiveError
-from feasible.run.environment import plant
 from feasible.run.evaluate import Evaluation, Policy, compiled_policy, evaluate, evaluation_seeds
-from feasible.run.folder import RunFolder
-from feasible.run.policy import load_policy
+from feasible.run.loading import load_run
 
 KINDS = (".mp4", ".gif")
 
@@ -24,14 +21,9 @@ def show_evaluation(run: Path, episodes: int, seed: int, video: Path | None) -> 
         raise ValueError(f"episodes must be at least 1, not {episodes}.")
     if video is not None and video.suffix.lower() not in KINDS:
         raise ValueError(f"video must end in {' or '.join(KINDS)}, not {video.name!r}.")
-    folder = RunFolder(run.parent if run.is_file() else run)
-    config = folder.config()
-    path = run if run.is_file() else folder.policy
-    if not path.exists():
-        raise ArchiveError(f"{folder.path} has no policy yet: it is written with the first checkpoint.")
-    spec = plant(tasks.make(config.task)).spec
-    algorithm, policy = load_policy(path, spec)
-    act = compiled_policy(algorithm, spec)
+    trained = load_run(run)
+    config, policy = trained.config, trained.policy
+    act = compiled_policy(trained.algorithm, trained.spec)
     env = tasks.make_vec(config.task, episodes)
     seeds = evaluation_seeds(seed, 0, episodes)
     console = Console()

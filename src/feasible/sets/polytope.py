@@ -66,7 +66,7 @@ class Polytope(ActionSet):
         else:
             self.A_eq, self.b_eq = jnp.zeros((0, n), self.A.dtype), jnp.zeros(0, self.A.dtype)
         guess = self.low + 0.5 * (self.high - self.low)
-        system, p = self._system(), self.A_eq.shape[0]
+        system, p = self.system(), self.A_eq.shape[0]
         self.middle, radius = _chebyshev_centre(*map(stop_gradient, system), p, stop_gradient(guess))
         require("Polytope", radius >= -self.tolerance, "A, b and the bounds leave no point", EmptySetError)
         self.vertices = enumerate_vertices(*system, p, self.middle, radius) if known(radius, *system) else None
@@ -105,19 +105,19 @@ class Polytope(ActionSet):
 
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
-        a = nearest_in_polytope(z, *self._system(), self.A_eq.shape[0])
-        return a + stop_gradient(self._pulled_in(a) - a)
+        a = nearest_in_polytope(z, *self.system(), self.A_eq.shape[0])
+        return a + stop_gradient(self.pulled_in(a) - a)
 
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         if self.vertices is not None:
             best = self.vertices[jnp.argmax(self.vertices @ g)]
             return jnp.where(jnp.any(g != 0), best, self.centre())
-        return self._pulled_in(highest_in_polytope(g, self.centre(), *self._system(), self.A_eq.shape[0]))
+        return self.pulled_in(highest_in_polytope(g, self.centre(), *self.system(), self.A_eq.shape[0]))
 
     @compiled
     def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
-        rows, limits = self._system()
+        rows, limits = self.system()
         p = self.A_eq.shape[0]
         eps = jnp.finfo(self.dtype).eps
         speed, room = rows @ direction, jnp.maximum(limits - rows @ origin, 0.0)
@@ -133,7 +133,7 @@ class Polytope(ActionSet):
     def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
         width = self.high - self.low
         pins = jnp.where((width > 0)[:, None], 0.0, jnp.eye(self.dim, dtype=self.dtype))
-        equalities = self._system()[0][: self.A_eq.shape[0]]
+        equalities = self.system()[0][: self.A_eq.shape[0]]
         plane = hold_equalities(jnp.concatenate([equalities, pins]), len(equalities) + self.dim)
         return plane.null @ gaussian(key, width)
 
@@ -150,7 +150,7 @@ class Polytope(ActionSet):
     def execute(self, z: Numbers) -> Float[Array, " n"]:
         return self.project(z)
 
-    def _system(self) -> tuple[Float[Array, "m n"], Float[Array, " m"]]:
+    def system(self) -> tuple[Float[Array, "m n"], Float[Array, " m"]]:
         """All rows as unit vectors, equalities first: rows a <= limits."""
         eye = jnp.eye(self.dim, dtype=self.dtype)
         rows = jnp.concatenate([self.A_eq, self.A])
@@ -162,9 +162,9 @@ class Polytope(ActionSet):
             jnp.concatenate([limits / norms, self.high, -self.low]),
         )
 
-    def _pulled_in(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
+    def pulled_in(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
         """The point on the ray from the centre to a where the last row violated beyond rounding is met."""
-        rows, limits = self._system()
+        rows, limits = self.system()
         middle = self.middle
         plane = hold_equalities(rows, self.A_eq.shape[0])
         a = a - jnp.where(plane.held, rows @ a - limits, 0.0) @ plane.inverse  # what rounding left of the equalities

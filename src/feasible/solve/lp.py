@@ -81,19 +81,32 @@ def chebyshev_centre(
     """
     plane = hold_equalities(rows, equalities)
     x = guess - jnp.where(plane.held, rows @ guess - limits, 0.0) @ plane.inverse
-    inside = rows @ plane.null
-    lengths = jnp.linalg.norm(inside, axis=1)
-    proper = lengths**2 > independence(rows)
-    widths = jnp.where((jnp.arange(rows.shape[0]) >= equalities) & proper, lengths, 0.0)
+    widths, proper = _widths(rows, equalities)
     slack = jnp.where(widths > 0, (limits - rows @ x) / jnp.where(widths > 0, widths, 1.0), jnp.inf)
-    lifted = jnp.concatenate([rows, widths[:, None]], axis=1)
-    norms = jnp.linalg.norm(lifted, axis=1)
-    norms = jnp.where(norms > 0, norms, 1.0)
+    lifted, lifted_limits = depth_rows(rows, limits, equalities)
     g = jnp.zeros(rows.shape[1] + 1, rows.dtype).at[-1].set(1.0)
     start = jnp.append(x, jnp.where(jnp.isfinite(jnp.min(slack)), jnp.min(slack), 0.0))
-    best = highest_in_polytope(g, start, lifted / norms[:, None], limits / norms, equalities)
+    best = highest_in_polytope(g, start, lifted, lifted_limits, equalities)
     fixed = jnp.where(~proper, limits - rows @ best[:-1], jnp.inf)
     fixed = jnp.where(jnp.arange(rows.shape[0]) < equalities, -jnp.abs(rows @ best[:-1] - limits), fixed)
     # What rounding leaves of an equality says nothing about the ball.
     rounding = 100 * jnp.finfo(rows.dtype).eps * jnp.max(jnp.abs(rows) @ jnp.abs(best[:-1]) + jnp.abs(limits))
     return best[:-1], jnp.minimum(best[-1], jnp.where(jnp.min(fixed) < -rounding, jnp.min(fixed), jnp.inf))
+
+
+def depth_rows(
+    rows: Float[Array, "m n"], limits: Float[Array, " m"], equalities: int
+) -> tuple[Float[Array, "m n+1"], Float[Array, " m"]]:
+    """Unit rows over (x, r) that say: a ball of radius r about x, within the equality plane, lies in the polytope."""
+    widths, _ = _widths(rows, equalities)
+    lifted = jnp.concatenate([rows, widths[:, None]], axis=1)
+    norms = jnp.linalg.norm(lifted, axis=1)
+    norms = jnp.where(norms > 0, norms, 1.0)
+    return lifted / norms[:, None], limits / norms
+
+
+def _widths(rows: Float[Array, "m n"], equalities: int) -> tuple[Float[Array, " m"], Bool[Array, " m"]]:
+    """How fast each inequality's slack falls along its steepest direction within the equality plane; which can move."""
+    lengths = jnp.linalg.norm(rows @ hold_equalities(rows, equalities).null, axis=1)
+    proper = lengths**2 > independence(rows)
+    return jnp.where((jnp.arange(rows.shape[0]) >= equalities) & proper, lengths, 0.0), proper

@@ -32,12 +32,17 @@ ALIKE = 1e-4
 
 
 class _Iterate(eqx.Module):
-    copies: Float[Array, " kn"]
+    copies: Float[Array, " m"]
     penalty: Float[Array, ""]
-    jacobian: Float[Array, "kn kn"]
+    jacobian: Float[Array, "m m"]
     level: Float[Array, ""]
     finished: Bool[Array, ""]
     rounds: Int[Array, ""]
+
+
+# (copies, pull, bend, penalty) -> the x of a first set that minimises
+# bend/2 ||x||^2 - pull . x + penalty/2 ||image(x) - copies||^2.
+Consensus = Callable[[Array, Array, Array, Array], Float[Array, " n"]]
 
 
 def minimise_over_intersection(
@@ -51,28 +56,51 @@ def minimise_over_intersection(
     """argmin curvature/2 ||x||^2 - target . x over the intersection of the parts, whose points are about `size` long.
 
     curvature 1 and target z give the projection of z; curvature 0 and target g a linear maximiser. The answer lies in
-    the first part exactly, in the others to the residual: a few roundings of size, as a rule after 5 to 20 rounds, 300
-    at most. A round is one Jacobian of k n columns and dense solves of that order, for k + 1 parts. Derivatives in the
-    target and in all that the parts close over: one Newton step with a frozen Jacobian at the fixed point, which is
-    the implicit function theorem. Where the answer is not `needed`, no round is spent on it.
+    the first part exactly, in the others to the residual. A round is one Jacobian of k n columns and dense solves of
+    that order, for k + 1 parts. Where the answer is not `needed`, no round is spent on it.
     """
     first, *rest = parts
     k, n = len(rest), target.shape[0]
+
+    def consensus(copies: Array, pull: Array, bend: Array, penalty: Array) -> Float[Array, " n"]:
+        return first((pull + penalty * jnp.sum(copies.reshape(k, n), axis=0)) / (bend + k * penalty))
+
+    def nearest(copies: Array) -> Float[Array, " kn"]:
+        return jnp.concatenate([part(copy) for part, copy in zip(rest, copies.reshape(k, n), strict=True)])
+
+    return newton_on_splitting(
+        consensus, lambda x: jnp.tile(x, k), nearest, target, size, curvature=curvature, needed=needed
+    )
+
+
+def newton_on_splitting(
+    consensus: Consensus,
+    image: Callable[[Float[Array, " n"]], Float[Array, " m"]],
+    nearest: Callable[[Float[Array, " m"]], Float[Array, " m"]],
+    target: Float[Array, " n"],
+    size: Float[Array, ""],
+    *,
+    curvature: float,
+    needed: Bool[Array, ""] | bool = True,
+) -> Float[Array, " n"]:
+    """argmin curvature/2 ||x||^2 - target . x over the x of a first set whose affine image lies in a second one.
+
+    The first set is known by `consensus`, the second by its projection `nearest`; image(x) is about as long as x. The
+    residual ends at a few roundings of size, as a rule after 5 to 20 rounds, 300 at most. Derivatives in the target and
+    in all that the functions close over: one Newton step with a frozen Jacobian at the fixed point, which is the
+    implicit function theorem.
+    """
     eps = jnp.finfo(target.dtype).eps
-    eye = jnp.eye(k * n, dtype=target.dtype)
+    eye = jnp.eye(jax.eval_shape(image, target).shape[0], dtype=target.dtype)
     length = jnp.linalg.norm(stop_gradient(target))
     # Unit steepness at the size of the set, whatever the target's: then one penalty suits all targets.
     stretch = jnp.maximum(length / size, 1.0) if curvature else jnp.where(length > 0, length, 1.0) / size
     bend, pull = curvature / stretch, target / stretch
     fixed_pull = stop_gradient(pull)
 
-    def consensus(copies: Array, pull: Array, penalty: Array) -> Float[Array, " n"]:
-        return first((pull + penalty * jnp.sum(copies.reshape(k, n), axis=0)) / (bend + k * penalty))
-
-    def residual(copies: Array, pull: Array, penalty: Array) -> Float[Array, " kn"]:
-        x = consensus(copies, pull, penalty)
-        pairs = zip(rest, copies.reshape(k, n), strict=True)
-        return jnp.concatenate([part(2.0 * x - copy) - x for part, copy in pairs])
+    def residual(copies: Array, pull: Array, penalty: Array) -> Float[Array, " m"]:
+        x = image(consensus(copies, pull, bend, penalty))
+        return nearest(2.0 * x - copies) - x
 
     def unfinished(state: _Iterate) -> Bool[Array, ""]:
         return ~state.finished & (state.rounds < ROUNDS)
@@ -93,7 +121,7 @@ def minimise_over_intersection(
         stalled = (level > 0.5 * state.level) & (level <= 64 * eps)
         finished = (level <= 4 * eps) | stalled
         rounds = state.rounds + 1
-        x = jnp.tile(consensus(copies, fixed_pull, state.penalty), k)
+        x = image(consensus(copies, fixed_pull, bend, state.penalty))
         multipliers = state.penalty * jnp.max(jnp.abs(copies - x)) / size
         phase, age = rounds // PATIENCE, rounds % PATIENCE
         usual = jnp.asarray(PENALTIES, target.dtype)[(phase // 2) % len(PENALTIES)]
@@ -110,7 +138,7 @@ def minimise_over_intersection(
         )
 
     begun = _Iterate(
-        copies=jnp.zeros(k * n, target.dtype),
+        copies=jnp.zeros(len(eye), target.dtype),
         penalty=jnp.asarray(PENALTIES[0], target.dtype),
         jacobian=eye,
         level=jnp.asarray(jnp.inf, target.dtype),
@@ -120,10 +148,10 @@ def minimise_over_intersection(
     ended = stop_gradient(jax.lax.while_loop(unfinished, advance, begun))
     miss = residual(ended.copies, pull, ended.penalty)
     newton = jnp.linalg.solve(64 * eps * eye - ended.jacobian, miss - stop_gradient(miss))
-    return consensus(ended.copies + newton, pull, ended.penalty)
+    return consensus(ended.copies + newton, pull, bend, ended.penalty)
 
 
-def _longest_of_the_best(steps: Float[Array, "m kn"], misses: Float[Array, "m kn"]) -> Float[Array, " kn"]:
+def _longest_of_the_best(steps: Float[Array, "s m"], misses: Float[Array, "s m"]) -> Float[Array, " m"]:
     """The longest of the steps that leave the smallest residual; the first step where none leaves a finite one."""
     lengths, reaches = jnp.sum(misses**2, axis=1), jnp.sum(steps**2, axis=1)
     usable = jnp.isfinite(lengths) & jnp.isfinite(reaches)

@@ -1,0 +1,177 @@
+"""Exported policies: run in a process that cannot import the library, they act as the policy does."""
+
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import feasible as fs
+from feasible.cli import main
+from feasible.run import export
+from feasible.run.archive import write_atomically
+from feasible.run.folder import RunFolder
+from feasible.run.loading import load_run
+from feasible.run.training import train
+from feasible.tasks import TASKS
+from tests.run.runs import small_run
+from tests.run.toys import SavedDrift, force, toy_task
+
+# What a person needs to run an export, and no more.
+STRANGER = """
+import sys, zipfile
+sys.modules["feasible"] = None
+import jax, numpy as np
+path, data, answers = sys.argv[1:]
+with zipfile.ZipFile(path) as archive:
+    policy = jax.export.deserialize(bytearray(archive.read("policy.stablehlo")))
+given = np.load(data)
+np.savez(answers, **{
+    f"{batch}/{name}": value for batch in given.files for name, value in policy.call(given[batch]).items()
+})
+assert not any(name.startswith("feasible.") for name in sys.modules)
+"""
+
+
+def run_elsewhere(path: Path, folder: Path, **batches: np.ndarray) -> dict[str, np.ndarray]:
+    """The answers of the export at `path` to batches of observations, in a process without the library."""
+    np.savez(folder / "batches.npz", **batches)  # pyright: ignore[reportArgumentType]
+    program = [
+        sys.executable,
+        "-I",
+        "-c",
+        STRANGER,
+        str(path),
+        str(folder / "batches.npz"),
+        str(folder / "answers.npz"),
+    ]
+    subprocess.run(program, check=True, capture_output=True, text=True, timeout=300)
+    with np.load(folder / "answers.npz") as answers:
+        return dict(answers)
+
+
+def described(path: Path) -> dict:
+    with zipfile.ZipFile(path) as archive:
+        return json.loads(archive.read("description.json"))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
+        folder = small_run(tmp_path_factory.mktemp("runs"), task="toy", steps=60, variant="export")
+        assert train(folder).finished
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
+
+
+def test_an_export_acts_as_the_policy_does_where_there_is_no_library(trained: RunFolder, tmp_path: Path) -> None:
+    out = tmp_path / "toy.zip"
+    main(["export", str(trained.path), "--out", str(out)])
+    rng = np.random.default_rng(0)
+    many = np.column_stack([rng.normal(size=(50, 2)), rng.uniform(0.01, 0.8, 50)]).astype(np.float32)
+    empty = np.array([[0.0, 0.0, -1.0], [0.0, np.nan, 1.0]], np.float32)
+    answers = run_elsewhere(out, tmp_path, many=many, one=many[:1], empty=empty)
+    env = fs.constrain(SavedDrift(), force)
+    agent = fs.load(trained.policy, env)  # pyright: ignore[reportArgumentType]
+    np.testing.assert_allclose(answers["many/action"], agent.predict(many), atol=1e-6)
+    np.testing.assert_allclose(answers["one/action"], agent.predict(many[:1]), atol=1e-6)
+    assert np.all(np.linalg.norm(answers["many/action"], axis=1) <= many[:, 2] * (1 + 1e-5))
+    assert np.all(answers["many/violation"] <= answers["many/tolerance"])
+    assert not np.any(answers["empty/violation"] <= answers["empty/tolerance"])
+
+
+def test_a_policy_of_the_paper_s_tasks_is_played_by_its_export(tmp_path: Path) -> None:
+    """Integer allocations, a budget and link capacities: rounding, breakpoints and active sets, in one file each."""
+    for task in ("bss-5", "halfcheetah", "nsfnet"):
+        env = fs.make(task)
+        agent = fs.NFWPO(env, seed=0, hidden_layers=(8,))
+        agent.export(tmp_path / f"{task}.zip")
+        rows = [np.asarray(env.reset(seed=seed)[0], np.float32) for seed in range(3)]
+        answers = run_elsewhere(tmp_path / f"{task}.zip", tmp_path, rows=np.stack(rows))
+        np.testing.assert_allclose(answers["rows/action"], agent.predict(np.stack(rows)), rtol=1e-4, atol=1e-4)
+        for row, action in zip(rows, answers["rows/action"], strict=True):
+            assert env.constraint(row).contains(action)
+
+
+def test_the_description_says_what_it_is_and_no_path_of_this_machine(trained: RunFolder, tmp_path: Path) -> None:
+    main(["export", str(trained.policy), "--out", str(tmp_path / "toy.zip")])
+    about = described(tmp_path / "toy.zip")
+    assert about["input"] == {"observations": {"shape": ["batch", 3], "dtype": "float32"}}
+    assert about["output"]["action"] == {"shape": ["batch", 2], "dtype": "float32"}
+    assert about["set"] == {"kind": "Ball", "residuals": ["||a - centre|| - radius"]}
+    assert about["program"]["platforms"] == ["cpu", "cuda"]
+    assert (about["task"], about["constraint"], about["algo"], about["seed"]) == ("toy", "||a|| <= obs[2]", "nfwpo", 0)
+    assert about["algorithm"]["kind"] == "DDPG"
+    assert set(about["versions"]) >= {"feasible", "jax", "numpy"}
+    assert not re.search(rb"site-packages|src/feasible", (tmp_path / "toy.zip").read_bytes())
+
+
+def test_the_file_lies_beside_the_policy_and_is_replaced_by_the_next(
+    trained: RunFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["export", str(trained.path)])
+    out = trained.path / "policy.zip"
+    assert str(out) in capsys.readouterr().out.replace("\n", "")
+    first = out.read_bytes()
+    main(["export", str(trained.path)])
+    assert out.read_bytes() == first
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    assert end.value.code == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+def test_what_cannot_be_exported_is_said_and_nothing_is_written(
+    trained: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    new = small_run(tmp_path, task="toy", variant="new")
+    here = tmp_path / "here.zip"
+    here.write_text("a letter")
+    out, run = ["--out", str(tmp_path / "out.zip")], str(trained.path)
+    assert "nowhere holds no run" in refused(["export", str(tmp_path / "nowhere"), *out], capsys)
+    assert "has no policy yet" in refused(["export", str(new.path), *out], capsys)
+    assert "is there already and is no exported policy" in refused(["export", run, "--out", str(here)], capsys)
+    assert "is a folder" in refused(["export", run, "--out", str(tmp_path)], capsys)
+    assert "is no folder" in refused(["export", run, "--out", str(tmp_path / "a" / "b.zip")], capsys)
+    assert here.read_text() == "a letter"
+    assert not (tmp_path / "out.zip").exists()
+
+
+def test_a_full_disk_leaves_the_last_export(
+    trained: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded, out = load_run(trained.path), tmp_path / "toy.zip"
+    export.export_policy(out, loaded.algorithm, loaded.spec, loaded.policy)
+    before = out.read_bytes()
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("feasible.run.archive.os.fsync", full)
+    with pytest.raises(OSError, match="could not be written"):
+        write_atomically(out, b"half")
+    assert out.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["toy.zip"]
+
+
+def test_without_flatbuffers_the_sentence_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = fs.constrain(SavedDrift(), force)
+    assert isinstance(env, gym.Env)
+    monkeypatch.setattr(export, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"export needs flatbuffers, .*: pip install 'feasible\[export\]'"):
+        fs.NFWPO(env, hidden_layers=(8,)).export(tmp_path / "toy.zip")
+    assert list(tmp_path.iterdir()) == []
