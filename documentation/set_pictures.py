@@ -34,6 +34,9 @@ EXAMPLES: Mapping[str, Callable[[], ActionSet]] = {
     "integer-allocation": lambda: sets.IntegerAllocation(1, [-1, -1], [2, 2]),
     "polytope": lambda: sets.Polytope([[1.0, 1.0], [-1.0, 2.0]], [1.0, 1.2], -1.0, 1.0),
     "ellipsoid-box": _heat,
+    "cone-polytope": lambda: sets.ConePolytope(
+        sets.Polytope([[1.0, 1.0]], [1.2], -1.0, 1.0), [sets.Cone([[0.8, 0.0]], [0.0], [0.0, 0.6], 0.4)]
+    ),
     "intersection": lambda: _heat() & sets.Ball([0.4, 0.0], 0.8),
 }
 """By name of the page: the set that its picture shows."""

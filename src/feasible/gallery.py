@@ -26,6 +26,10 @@ def gallery() -> dict[str, tuple[str, ActionSet]]:
     weights = [3.0, -8.0, 0.0, 12.0, 5.0, -2.0]
     links = [[1.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]]
     heat = sets.EllipsoidBox(np.diag([1.0, 2.0, 3.0]) + 0.5, 1.0, 1.0)
+    friction = sets.ConePolytope(
+        sets.Polytope([[1.0, 1.0, 1.0]], [1.5], [-1.0, -1.0, 0.0], 1.0),
+        [sets.Cone([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], np.zeros(2), [0.0, 0.0, 0.6], 0.0)],
+    )
     return {
         "Box": ("low <= a <= high", sets.Box(np.full(6, -1.0), 1.0)),
         "Ball": ("||a - c|| <= r", sets.Ball(np.zeros(2), 0.05**0.5)),
@@ -36,6 +40,7 @@ def gallery() -> dict[str, tuple[str, ActionSet]]:
         "IntegerAllocation": ("whole numbers with sum a = total", sets.IntegerAllocation(150, np.full(5, 10.0), 35.0)),
         "Polytope": ("A a <= b in a box", sets.Polytope(links, 50.0, 0.0, 50.0)),
         "EllipsoidBox": ("a'Q a <= level in a box", heat),
+        "ConePolytope": ("||F a + f|| <= c a + d in a polytope", friction),
         "Intersection": ("a & b", heat & sets.WeightedL1Box([1.0, 2.0, 3.0], 1.5, 1.0)),
     }
 
