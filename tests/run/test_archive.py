@@ -89,6 +89,21 @@ def test_damage_is_found_or_did_no_harm(archive: Path, data: st.DataObject) -> N
         del contents[data.draw(st.integers(0, len(contents) - 1), "length") :]
     else:
         contents[data.draw(st.integers(0, len(contents) - 1), "place")] ^= data.draw(st.integers(1, 255), "bits")
+    assert_found_or_harmless(archive, contents)
+
+
+@pytest.mark.filterwarnings("default")
+def test_every_bit_of_the_last_entry_and_the_end_counts(archive: Path) -> None:
+    """The zip's directory says where everything is: any of its bits can point out of the file."""
+    contents = bytearray(archive.read_bytes())
+    for place in range(len(contents) - 120, len(contents)):
+        for bit in range(8):
+            contents[place] ^= 1 << bit
+            assert_found_or_harmless(archive, contents)
+            contents[place] ^= 1 << bit
+
+
+def assert_found_or_harmless(archive: Path, contents: bytearray) -> None:
     harmed = archive.with_name("harmed")
     harmed.write_bytes(contents)
     try:

@@ -11,6 +11,7 @@ from feasible.run.driver import Driver, Tally
 from feasible.run.programs import Programs
 from tests.run.toys import TOY, Drift, SavedDrift, toy_plant
 
+pytestmark = pytest.mark.usefixtures("as_compiled_for_users")
 STEPS = 300
 
 

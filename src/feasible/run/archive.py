@@ -4,6 +4,7 @@ A zip of `description.json` and one `.npy` an array, uncompressed, with no times
 bytes.
 """
 
+import errno
 import io
 import json
 import os
@@ -87,6 +88,10 @@ def read_archive(path: Path) -> tuple[dict[str, object], dict[str, NDArray]]:
         raise
     except DAMAGE as cause:
         raise ArchiveError(f"{path} is damaged or no file of feasible ({cause}).") from cause
+    except OSError as cause:
+        if cause.errno != errno.EINVAL:
+            raise
+        raise ArchiveError(f"{path} is damaged: it points to places outside the file.") from cause
     return description, arrays
 
 
