@@ -2,12 +2,15 @@
 
 import io
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from feasible.run import checkpoint
+from feasible.run.folder import RunFolder
+from feasible.run.processes import Processes, RunProcess
 from feasible.run.sweep import prepare, run_all
 from tests.run.runs import CACHE_SETTINGS, ROOT, files, small_run
 
@@ -49,3 +52,28 @@ def test_a_folder_with_other_settings_is_refused(tmp_path: Path) -> None:
     other = small_run(tmp_path / "elsewhere", variant="one", steps=300).config()
     with pytest.raises(FileExistsError, match="holds a run with other settings"):
         prepare(tmp_path, [other])
+
+
+def test_runs_that_fill_the_machine_have_a_core_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    idle = tmp_path / "idle"
+    idle.write_text("#!/bin/sh\nexec sleep 60\n")
+    idle.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(idle))
+    here = sorted(os.sched_getaffinity(0))
+    folder = RunFolder(tmp_path)
+
+    def core_of(run: RunProcess) -> set[int]:
+        return os.sched_getaffinity(run._process.pid)
+
+    crew = Processes(len(here))
+    runs = [crew.start(folder) for _ in here]
+    assert [core_of(run) for run in runs] == [{core} for core in here]
+    runs[-1].stop()
+    runs[-1].wait()
+    runs.append(crew.start(folder))
+    assert core_of(runs[-1]) == {here[-1]}  # that of the one that has ended
+    runs.append(Processes(len(here) + 1).start(folder))
+    assert core_of(runs[-1]) == set(here)  # there is no core for each: the system deals them out
+    for run in runs:
+        run.stop()
+        run.wait()

@@ -1,5 +1,6 @@
 """Runs as processes of this machine: one thread each, as many at a time as it has cores."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -25,15 +26,26 @@ def use_one_thread() -> None:
 
 
 class Processes:
-    """The crew of this machine: `feasible resume` on every run, `slots` of them at a time."""
+    """The crew of this machine: `feasible resume` on every run, `slots` of them at a time.
+
+    Where there is one for each core, each stays on its own: a run of one thread has helpers that would otherwise hop
+    to the others' cores.
+    """
 
     def __init__(self, slots: int | None = None):
         if slots is not None and slots < 1:
             raise ValueError(f"jobs must be at least 1, not {slots}.")
-        self.slots = slots or os.cpu_count() or 1
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        self.slots = slots or len(cores) or os.cpu_count() or 1
+        self._on: dict[int, RunProcess | None] = dict.fromkeys(cores) if self.slots == len(cores) else {}
 
     def start(self, folder: RunFolder) -> "RunProcess":
-        return RunProcess(folder)
+        process = RunProcess(folder)
+        free = [core for core, last in self._on.items() if last is None or last.ended]
+        if free:
+            process.stay_on(free[0])
+            self._on[free[0]] = process
+        return process
 
     def refresh(self) -> None:
         """Nothing is to be fetched: the runs are in their folders."""
@@ -49,6 +61,15 @@ class RunProcess:
         command = [sys.executable, "-m", "feasible.cli", "resume", str(folder.path)]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)
+
+    def stay_on(self, core: int) -> None:
+        """Keep it, and the threads that it is still to start, on one core."""
+        with contextlib.suppress(ProcessLookupError):  # over already
+            os.sched_setaffinity(self._process.pid, {core})
+
+    @property
+    def ended(self) -> bool:
+        return self._process.poll() is not None
 
     def failure(self) -> str | None:
         """None while it runs, the reason if it failed, nothing said if it ended well."""
