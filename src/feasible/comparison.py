@@ -133,6 +133,7 @@ def reproduce(
     failures = _sweep(together, str(runs), None, None, "gpu") if together else []
     if device == "gpu":
         os.environ["JAX_PLATFORMS"] = "cpu"  # of the processes that are still to be started
+        _on_cores()
     apart = [config for config in configs if config not in together]
     failures += _sweep(apart, str(runs), jobs, ray) if apart else []
     title = TITLES[item] + ("" if steps_scale == 1 else f", {steps_scale:g} of its steps")

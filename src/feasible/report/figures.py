@@ -31,8 +31,6 @@ _STYLE = {
     "svg.hashsalt": "feasible",  # the same runs give the same bytes
 }
 
-_DOTS = ((0, (1, 1.5)), (0, (4, 1.5, 1, 1.5)))  # of levels to compare with
-
 
 def all_figures(
     charts: Sequence[Chart], found: Sequence[Comparison], looks: Mapping[str, Look], titles: Mapping[str, str]
@@ -80,8 +78,8 @@ def _draw_chart(chart: Chart, looks: Mapping[str, Look]) -> "Figure":
         axes.plot(steps, mean, color=look.light, linestyle=dashes, label=line.title)
         if len(line.seeds) > 1:
             axes.fill_between(steps, mean - std, mean + std, color=look.light, alpha=0.15, linewidth=0)
-    for dots, (label, level) in zip(_DOTS, chart.references, strict=False):
-        axes.axhline(level, color="#5a6068", linestyle=dots, linewidth=1, label=label)
+    for label, level in chart.references:
+        axes.axhline(level, color="#5a6068", linestyle=(0, (1, 1.5)), linewidth=1, label=label)
     several = any(len(line.seeds) > 1 for line in chart.lines)
     band = "; the band is the standard deviation over seeds" if several else ""
     axes.set(xlabel=f"environment step{band}", ylabel=chart.kind.axis, title=_heading(chart))

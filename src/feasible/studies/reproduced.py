@@ -101,8 +101,7 @@ def rewritten(page: str, runs: Runs) -> str:
 def figures(runs: Runs) -> Iterator[tuple[str, bytes]]:
     """The SVG files of every task and preset, by name."""
     for preset in PRESETS:
-        mine = [run for run in runs.all if run in _of_preset(runs.all, preset)]
-        groups = group_runs(Runs(tuple(mine), ()))
+        groups = group_runs(Runs(tuple(_of_preset(runs.all, preset)), ()))
         titles = {group.method: group.title for group in groups}
         for name, contents in all_figures(all_charts(groups), (), looks(groups), titles):
             if name.endswith(".svg"):
