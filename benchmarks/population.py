@@ -38,7 +38,7 @@ from feasible.tasks import Preset
 
 METHODS = ("nfwpo", "ddpg-projection", "ddpg-shaping", "ddpg-optlayer")
 LOOPED = 200  # steps of the program alone
-SETTLED = 30  # steps before anything is timed
+SETTLED = 200  # steps before anything is timed: in stretches as long as the timed ones, whose loops are then compiled
 TOGETHER = 200  # steps between two looks at the clock
 
 

@@ -1,14 +1,13 @@
 """Tables of the settings of each method: what they mean, what they are by default, and what they are on each task."""
 
 from collections.abc import Mapping
-from dataclasses import fields
 
 import gymnasium as gym
 
 import feasible
 from feasible.agents import Agent
-from feasible.algorithms.actor_rules import FrankWolfe
 from feasible.algorithms.base import Algorithm
+from feasible.algorithms.description import rule_settings, settings_of
 from feasible.constraints import ConstrainedEnv
 from feasible.methods import METHODS, build_algorithm
 from feasible.tasks import TASKS
@@ -18,6 +17,7 @@ AGENTS: Mapping[str, str] = {
     "ddpg-projection": "DDPGProjection",
     "ddpg-shaping": "DDPGShaping",
     "ddpg-optlayer": "DDPGOptLayer",
+    "projected-gradient": "ProjectedGradient",
     "sac-projection": "SAC",
     "ppo-projection": "PPO",
     "trpo-projection": "TRPO",
@@ -27,6 +27,13 @@ AGENTS: Mapping[str, str] = {
 
 _SHARED: Mapping[str, str] = {
     "frank_wolfe_step": "α: how far a reference action goes from the projection towards the linear maximiser",
+    "frank_wolfe_by": "what the step is: `constant`, by the state's `gap`, or by a line `search` on the critic",
+    "frank_wolfe_inner": "Frank-Wolfe steps from the projection to the reference action",
+    "frank_wolfe_away": "whether these may also be away steps",
+    "frank_wolfe_inside": "weight of the way from the proposal back to its projection",
+    "projected_gradient_step": "length of the gradient step at a state of mean gradient, in units of the action",
+    "projected_gradient_inside": "weight of the way from the proposal back to its projection",
+    "through_projection_penalty": "weight of the squared distance to the projection, in mean norms of the gradient",
     "noise": "standard deviation of the Gaussian exploration, in units of the action",
     "shaping": "weight of the distance to the projection, taken off the reward",
     "warmup": "first steps, with actions drawn from the feasible sets",
@@ -42,6 +49,8 @@ _SHARED: Mapping[str, str] = {
     "actor_hidden": "activation of the actor's hidden layers",
     "critic_hidden": "activation of the critic's hidden layers",
     "output": "activation of the actor's output; tanh spans the action box",
+    "twin": "two critics, of which the target takes the lesser value",
+    "target_noise": "standard deviation of the noise on the target's action, clipped at 2.5 of it",
 }
 _SAC: Mapping[str, str] = {
     "entropy_weight": "weight of the entropy, or its start where it is tuned",
@@ -124,10 +133,9 @@ def settings_table(method: str) -> str:
 
 
 def values(algorithm: Algorithm) -> dict[str, object]:
-    """The settings as `--set` and the agents' keywords name them."""
-    rule = getattr(algorithm, "rule", None)
-    step: dict[str, object] = {"frank_wolfe_step": rule.step} if isinstance(rule, FrankWolfe) else {}
-    return step | {f.name: getattr(algorithm, f.name) for f in fields(algorithm) if f.name != "rule"}
+    """The settings as `--set` and the agents' keywords name them, those of the actor rule first."""
+    named = rule_settings(getattr(algorithm, "rule", None))
+    return dict(sorted(settings_of(algorithm).items(), key=lambda item: item[0] not in named))
 
 
 def default_algorithm(method: str) -> Algorithm:

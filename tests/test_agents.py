@@ -237,6 +237,7 @@ def pendulum() -> gym.Env:
     [
         fs.DDPGProjection,
         *(pytest.param(method, marks=pytest.mark.slow) for method in (fs.DDPGShaping, fs.DDPGOptLayer)),
+        fs.ProjectedGradient,
     ],
 )
 def test_every_method_learns_on_pendulum(method: type[Agent], tmp_path: Path) -> None:
@@ -267,6 +268,11 @@ def test_every_method_learns_on_pendulum(method: type[Agent], tmp_path: Path) ->
         ({"critic_rate": math.inf}, "NFWPO: critic_rate must be finite, not inf"),
         ({"noise": (0.1, -0.1)}, "NFWPO: noise must be at least 0, not -0.1"),
         ({"frank_wolfe_step": 2.0}, "NFWPO: frank_wolfe_step must be between 0 and 1, not 2.0"),
+        ({"frank_wolfe_by": "luck"}, "NFWPO: frank_wolfe_by must be one of 'constant', 'gap', 'search', not 'luck'"),
+        ({"frank_wolfe_inner": 0}, "NFWPO: frank_wolfe_inner must be at least 1, not 0"),
+        ({"frank_wolfe_inside": -1.0}, "NFWPO: frank_wolfe_inside must be at least 0, not -1.0"),
+        ({"projected_gradient_step": 1.0}, "NFWPO has no setting 'projected_gradient_step'"),
+        ({"twin": 1}, "NFWPO: twin must be"),
         ({"hidden_layers": 32}, "NFWPO: hidden_layers must be a list, each a whole number, not 32"),
         ({"hidden_layers": ("a",)}, "NFWPO: hidden_layers must be a list, each a whole number"),
         ({"discount": "high"}, "NFWPO: discount must be a number, not 'high'"),

@@ -56,14 +56,14 @@ def test_settings_are_those_of_table_3() -> None:
         for field, row in TABLE_3.items():
             assert getattr(paper, field) == row[column], (name, field)
         # SAC is not of Table 3: its source updates 50 times every 50 steps, with batches of 100, on NSFNET of 16.
-        # Nor are those that learn from rollouts: minibatches of 64 in their sources.
-        others = dict.fromkeys(("ppo-projection", "trpo-projection", "focops-projection"), 64)
+        # Nor are those that learn from rollouts, minibatches of 64 in their sources, and what is not of the paper.
+        others = dict.fromkeys(("projected-gradient", "ppo-projection", "trpo-projection", "focops-projection"), 64)
         assert paper.batch_size == {**BATCH_SIZES, "sac-projection": 16 if name == "nsfnet" else 100, **others}
         assert paper.hidden_layers == (400, 300)
         assert paper.actor_output == ("tanh" if name in ("reacher", "halfcheetah") else "relu")
         # Every step; on NSFNET, and for OptLayer everywhere, every 50.
         intervals = {method: 50 if name == "nsfnet" or method == "ddpg-optlayer" else 1 for method in BATCH_SIZES}
-        assert paper.actor_interval == {**intervals, "sac-projection": 50}
+        assert paper.actor_interval == {**intervals, "sac-projection": 50, "projected-gradient": paper.critic_interval}
     boxed = TASKS["halfcheetah-box"].paper
     assert {**boxed.batch_size} == {**TASKS["halfcheetah"].paper.batch_size, "ppo-capg": 64, "trpo-capg": 64}
     assert replace(boxed, batch_size=TASKS["halfcheetah"].paper.batch_size) == TASKS["halfcheetah"].paper

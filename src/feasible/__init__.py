@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from feasible.agents import DDPGOptLayer as DDPGOptLayer
     from feasible.agents import DDPGProjection as DDPGProjection
     from feasible.agents import DDPGShaping as DDPGShaping
+    from feasible.agents import ProjectedGradient as ProjectedGradient
     from feasible.agents import load as load
     from feasible.constraints import Constraint as Constraint
     from feasible.constraints import constrain as constrain
@@ -37,6 +38,7 @@ _HOMES = {
     "FOCOPS": "feasible.agents",
     "NFWPO": "feasible.agents",
     "PPO": "feasible.agents",
+    "ProjectedGradient": "feasible.agents",
     "SAC": "feasible.agents",
     "TRPO": "feasible.agents",
     "load": "feasible.agents",

@@ -17,7 +17,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from jaxtyping import Array, Float, PyTree
 from numpy.typing import ArrayLike, NDArray
 
-from feasible.algorithms import focops, ppo, sac, trpo
+from feasible.algorithms import actor_rules, focops, ppo, sac, trpo
 from feasible.algorithms.actor_rules import ActorRule, FrankWolfe, PolicyGradient, ThroughProjection
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.ddpg import DDPG
@@ -165,6 +165,9 @@ class NFWPO(_Neural):
     from the feasible sets; `batch_size` (64), `replay_size` (1,000,000), `discount` (0.99), `actor_rate` (1e-4),
     `critic_rate` (1e-3), `target_ratio` (1e-3), `actor_interval` and `critic_interval` (1), `hidden_layers`
     ((400, 300)), `actor_hidden` and `critic_hidden` ("relu" or "leaky_relu"), `output` ("tanh", "relu", "leaky_relu").
+    `twin` (False) critics and `target_noise` (0) are TD3's. `frank_wolfe_by` ("constant"; "gap" or "search"),
+    `frank_wolfe_inner` (1), `frank_wolfe_away` (False) and `frank_wolfe_inside` (1.0) change the rule's step
+    (`feasible.algorithms.actor_rules.FrankWolfe`).
     """
 
     def __init__(self, env: gym.Env, *, seed: int = 0, frank_wolfe_step: float = 0.05, **settings: object):
@@ -190,6 +193,18 @@ class DDPGOptLayer(_Neural):
 
     def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
         super().__init__(env, ThroughProjection(), seed, settings)
+
+
+class ProjectedGradient(_Neural):
+    """Regression to feasible reference actions found by a projected gradient step on the critic.
+
+    Settings as of `NFWPO`, and `projected_gradient_step`, the length of that step in units of the action (a tenth of
+    half the action box), in place of `frank_wolfe_step`.
+    """
+
+    def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
+        step = float(np.mean(_tenth(plant(env).spec)))
+        super().__init__(env, actor_rules.ProjectedGradient(step), seed, settings)
 
 
 class SAC(Agent):

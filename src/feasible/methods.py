@@ -153,6 +153,13 @@ def _through_projection(settings: Settings) -> "ActorRule":
     return ThroughProjection()
 
 
+def _projected_gradient(settings: Settings) -> "ActorRule":
+    from feasible.algorithms.actor_rules import ProjectedGradient
+
+    assert settings.noise is not None
+    return ProjectedGradient(settings.noise)  # the length of a step that exploration would try, too
+
+
 _METHODS = (
     Method(
         "nfwpo",
@@ -177,6 +184,12 @@ _METHODS = (
         "DDPG+OptLayer",
         "DDPG with the projection as the actor's last layer, differentiated exactly",
         _neural(_through_projection),
+    ),
+    Method(
+        "projected-gradient",
+        "ProjectedGradient",
+        "regression of the policy to feasible reference actions found by a projected gradient step on the critic",
+        _neural(_projected_gradient),
     ),
     Method(
         "sac-projection",

@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 def off_policy(other: int, *, optlayer: int, nfwpo: int, sac: int) -> dict[str, int]:
     """By method that learns from a replay."""
     values = {"nfwpo": nfwpo, "ddpg-projection": other, "ddpg-shaping": other, "ddpg-optlayer": optlayer}
+    values["projected-gradient"] = other  # not of the paper: as its DDPG
     return {**values, "sac-projection": sac}
 
 

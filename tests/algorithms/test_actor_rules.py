@@ -2,6 +2,7 @@
 example in which the gradient through it is zero."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import equinox as eqx
@@ -13,9 +14,11 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from feasible.algorithms.actor_rules import (
+    STATES,
     ActorRule,
     FrankWolfe,
     PolicyGradient,
+    ProjectedGradient,
     ThroughProjection,
     regression_loss,
 )
@@ -89,6 +92,17 @@ class TestProposition3:
         found, _ = algorithm.actor_gradient(state, self.spec, batch_of(self.spec))
         for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(gradients[2]), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-15)
+
+    def test_projected_gradient_is_ddpg_where_no_constraint_binds(self, gradients: tuple[Actor, Actor, Actor]) -> None:
+        wide = Spec(3, self.spec.low, self.spec.high, lambda obs: Ball(jnp.zeros(2), 100.0))
+        algorithm, batch = small(ProjectedGradient(self.eta)), batch_of(self.spec)
+        state = algorithm.init(jax.random.key(1), wide)
+        found, metrics = algorithm.actor_gradient(state, wide, batch)
+        actions = jax.vmap(state.actor, in_axes=(0, None, None))(batch.obs, wide.low, wide.high)
+        norms = np.linalg.norm(jax.vmap(jax.grad(state.critic, argnums=1))(batch.obs, actions), axis=1)
+        assert float(metrics["actor/grad_executed"]) == pytest.approx(norms.mean())
+        for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(gradients[2]), strict=True):
+            np.testing.assert_allclose(mine, self.eta / norms.mean() * np.asarray(theirs), rtol=1e-9, atol=1e-15)
 
 
 A = np.array([[1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 1.0, 0.0], [1.0, 0.0, -1.0, 0.5, 0.0]])
@@ -171,6 +185,86 @@ def test_through_projection_pulls_back_by_the_jacobian(kind: str) -> None:
         assert np.abs(d - past).max() > 0.01  # these proposals are outside
 
 
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_reference_actions_of_projected_gradient_are_feasible_and_ascend(kind: str) -> None:
+    family, step = FAMILIES[kind], 0.3
+    rng = np.random.default_rng(8)
+    parameters, gradients = rng.normal(size=(2, 300, 5))
+    proposals = family.scale * 2 * rng.normal(size=(300, 5))
+
+    @jax.jit
+    def answer(p: Array, proposed: Array, g: Array) -> tuple[Array, Array]:
+        def one(p: Array, proposed: Array, g: Array) -> tuple[Array, Array]:
+            feasible_set = family.build(p)
+            rule = ProjectedGradient(step * family.scale)
+            return proposed + rule.direction(feasible_set, proposed, lambda a: g)[0], feasible_set.project(proposed)
+
+        return jax.vmap(one, axis_name=STATES)(p, proposed, g)
+
+    references, projected = (np.asarray(x) for x in answer(parameters, proposals, gradients))
+    worst = max(family.excess(p, a) for p, a in zip(parameters, references, strict=True))
+    assert worst < 1e-8 * family.scale
+    moved = references - projected
+    mean = np.linalg.norm(gradients, axis=1).mean()
+    # What the projection of a step guarantees: <g, r - x> >= ||r - x||^2 m / step, and no step longer than its own.
+    rises = (moved * gradients).sum(1) - (moved**2).sum(1) * mean / (step * family.scale)
+    assert rises.min() > -1e-7 * family.scale
+    lengths = step * family.scale * np.linalg.norm(gradients, axis=1) / mean
+    assert (np.linalg.norm(moved, axis=1) <= lengths * (1 + 1e-9)).all()
+    assert np.linalg.norm(moved, axis=1).max() > 0.1 * step * family.scale
+
+
+def test_projected_gradient_stands_still_at_the_best_point_only() -> None:
+    feasible_set, g = Ball(jnp.zeros(2), 1.0), jnp.array([3.0, 4.0])
+
+    def moves(proposed: list[float]) -> Array:
+        def one(proposed: Array) -> Array:
+            return ProjectedGradient(0.1).direction(feasible_set, proposed, lambda a: g)[0]
+
+        return jax.vmap(one, axis_name=STATES)(jnp.array([proposed]))[0]
+
+    np.testing.assert_allclose(moves([0.6, 0.8]), 0.0, atol=1e-12)
+    np.testing.assert_allclose(moves([0.0, 0.0]), [0.06, 0.08])
+    assert jnp.linalg.norm(moves([1.0, 0.0])) > 0.01
+    # From outside: back to the best point, which is the projection, and no further.
+    np.testing.assert_allclose(moves([1.2, 1.6]), [-0.6, -0.8])
+
+
+@pytest.mark.parametrize("rule", [FrankWolfe(0.05), ProjectedGradient(0.2)])
+@pytest.mark.parametrize("weight", [0.0, 3.0])
+def test_inside_weighs_the_way_back_alone(rule: FrankWolfe | ProjectedGradient, weight: float) -> None:
+    feasible_set, g, proposed = Ball(jnp.zeros(2), 1.0), jnp.array([0.5, -1.0]), jnp.array([[3.0, 4.0]])
+
+    def directions(rule: ActorRule) -> NDArray:
+        one = lambda z: rule.direction(feasible_set, z, lambda a: g)[0]  # noqa: E731
+        return np.asarray(jax.vmap(one, axis_name=STATES)(proposed)[0])
+
+    back = np.array([0.6, 0.8]) - np.array([3.0, 4.0])
+    np.testing.assert_allclose(directions(replace(rule, inside=weight)) - directions(rule), (weight - 1) * back)
+
+
+def test_the_penalty_is_the_gradient_of_half_the_squared_distance() -> None:
+    """d is the derivative of Q(P(z)) - w/2 ||z - P(z)||^2, w the penalty times the mean norm of the gradients."""
+    box, h = Box(jnp.full(3, -1.0), jnp.full(3, 1.0)), 1e-6
+    weights = np.array([0.3, -0.7, 0.2])
+    proposals = np.random.default_rng(3).normal(size=(20, 3)) * 2
+
+    def one(z: Array) -> tuple[Array, dict[str, Array]]:
+        return ThroughProjection(0.5).direction(box, z, lambda a: jnp.asarray(weights) * a)
+
+    directions, metrics = jax.vmap(one, axis_name=STATES)(jnp.asarray(proposals))
+    weight = 0.5 * np.linalg.norm(weights * np.clip(proposals, -1, 1), axis=1).mean()
+    np.testing.assert_allclose(metrics["actor/grad_executed"].mean() * 0.5, weight)
+
+    def value(z: NDArray) -> float:
+        nearest = np.clip(z, -1, 1)
+        return (weights * nearest**2).sum() / 2 - weight / 2 * ((z - nearest) ** 2).sum()
+
+    for z, d in zip(proposals, np.asarray(directions), strict=True):
+        slopes = [(value(z + h * e) - value(z - h * e)) / (2 * h) for e in np.eye(3)]
+        np.testing.assert_allclose(d, slopes, atol=1e-7)
+
+
 class OpaqueBall(Ball):
     """A ball whose projection has derivative zero."""
 
@@ -178,7 +272,10 @@ class OpaqueBall(Ball):
         return jax.lax.stop_gradient(super().project(z))
 
 
-@pytest.mark.parametrize(("rule", "same"), [(FrankWolfe(0.05), True), (ThroughProjection(), False)])
+RULES_BY_DERIVATIVE = [(FrankWolfe(0.05), True), (ProjectedGradient(0.1), True), (ThroughProjection(), False)]
+
+
+@pytest.mark.parametrize(("rule", "same"), RULES_BY_DERIVATIVE)
 def test_whether_the_projection_is_differentiated(rule: ActorRule, same: bool) -> None:
     clear = ball_task()
     opaque = Spec(3, clear.low, clear.high, lambda obs: OpaqueBall(jnp.zeros(2), radius(obs)))  # pyright: ignore[reportArgumentType]
@@ -246,6 +343,7 @@ class TestZeroGradient:
         assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True))
         assert (proposals < 0).all()
 
-    def test_frank_wolfe_reaches_the_optimum(self) -> None:
-        _, _, proposals = self.trained(FrankWolfe(0.05))
+    @pytest.mark.parametrize("rule", [FrankWolfe(0.05), ProjectedGradient(0.1), ThroughProjection(0.5)])
+    def test_other_rules_reach_the_optimum(self, rule: ActorRule) -> None:
+        _, _, proposals = self.trained(rule)
         np.testing.assert_allclose(proposals, 1.0, atol=0.05)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from feasible.algorithms.actor_rules import ActorRule, FrankWolfe, PolicyGradient, ThroughProjection
 from feasible.algorithms.base import Decision, Spec, Transition
 from feasible.algorithms.ddpg import DDPG, DDPGState
+from feasible.algorithms.nets import Critic, Twin
 from feasible.algorithms.replay import Batch
 from tests.algorithms.plain import actor_output, ball_task, critic_value, in_ball, radius, random_transition
 
@@ -56,9 +57,49 @@ def test_the_critic_s_loss_is_that_of_a_plain_loop(kind: str) -> None:
         target = float(batch.reward[i]) + 0.8 * float(batch.continues[i]) * future
         errors.append(critic_value(state.critic, np.asarray(batch.obs[i]), np.asarray(batch.executed[i])) - target)
     assert outside > 3  # or the rules could not be told apart
-    loss, metrics = algorithm.critic_loss(state.critic, state, SPEC, batch)
+    loss, metrics = algorithm.critic_loss(state.critic, state, SPEC, batch, jax.random.key(2))
     assert float(loss) == pytest.approx(np.mean(np.square(errors)), rel=1e-9)
     assert set(metrics) == {"critic/value"}
+
+
+def test_of_two_critics_the_target_takes_the_lesser_at_a_noisy_action() -> None:
+    algorithm = small(ThroughProjection(), twin=True, target_noise=0.3)
+    state = filled(algorithm)
+    batch, _ = algorithm.batches(state.replay, SPEC, jax.random.key(1))
+    # As large on average, so that now one and now the other is less.
+    values = jax.vmap(state.target_critic.values)(batch.next_obs, batch.executed)
+    level = jnp.mean(values[:, 0] - values[:, 1])
+    state = eqx.tree_at(lambda s: s.target_critic.second.layers[-1].bias, state, replace_fn=lambda bias: bias + level)
+    drawn = np.asarray(jax.random.normal(jax.random.key(2), batch.executed.shape, batch.executed.dtype))
+    low, high = np.asarray(SPEC.low), np.asarray(SPEC.high)
+    errors, lesser = [], []
+    for i in range(16):
+        obs, next_obs = np.asarray(batch.obs[i]), np.asarray(batch.next_obs[i])
+        noisy = actor_output(state.target_actor, next_obs, low, high) + np.clip(0.3 * drawn[i], -0.75, 0.75)
+        action = in_ball(np.clip(noisy, low, high), radius(next_obs))
+        assert isinstance(state.target_critic, Twin)
+        assert isinstance(state.critic, Twin)
+        futures = [critic_value(c, next_obs, action) for c in (state.target_critic, state.target_critic.second)]
+        lesser.append(futures[0] < futures[1])
+        target = float(batch.reward[i]) + 0.8 * float(batch.continues[i]) * min(futures)
+        executed = np.asarray(batch.executed[i])
+        errors.append([critic_value(c, obs, executed) - target for c in (state.critic, state.critic.second)])
+    assert 0 < sum(lesser) < 16
+    loss, _ = algorithm.critic_loss(state.critic, state, SPEC, batch, jax.random.key(2))
+    assert float(loss) == pytest.approx(np.square(errors).mean(axis=0).sum(), rel=1e-9)
+
+
+def test_the_actor_follows_the_first_of_two_critics() -> None:
+    plain, twin = small(PolicyGradient()), small(PolicyGradient(), twin=True)
+    state = filled(twin)
+    assert isinstance(state.critic, Twin)
+    first = eqx.tree_at(lambda s: s.layers, Critic(3, 2, (8, 6), "relu", jax.random.key(0)), state.critic.layers)
+    first = eqx.tree_at(lambda s: s.action_weight, first, state.critic.action_weight)
+    alone = eqx.tree_at(lambda s: s.critic, state, first)
+    batch, _ = twin.batches(state.replay, SPEC, jax.random.key(1))
+    found, expected = (a.actor_gradient(s, SPEC, batch)[0] for a, s in ((twin, state), (plain, alone)))
+    for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 
 def test_only_termination_is_stored() -> None:
@@ -174,7 +215,9 @@ class TestUpdate:
 
     def test_the_critic_s_step_is_adam_s_on_numeric_derivatives(self, after: dict[str, DDPGState]) -> None:
         batch, _ = self.algorithm.batches(self.before.replay, SPEC, jax.random.key(6))
-        loss = jax.jit(lambda critic: self.algorithm.critic_loss(critic, self.before, SPEC, batch)[0])
+        loss = jax.jit(
+            lambda critic: self.algorithm.critic_loss(critic, self.before, SPEC, batch, jax.random.key(2))[0]
+        )
         where = lambda critic: critic.action_weight  # noqa: E731
         old, new = where(self.before.critic), np.asarray(where(after["critic"].critic))
         for entry in ((0, 0), (1, 3), (0, 5)):

@@ -8,29 +8,37 @@ one step of regression towards the reference action x0 + d,
 whose gradient at the current theta is -(1/|B|) sum d^T d pi/d theta. With d = grad_a Q that is DDPG's policy gradient
 and with d = eta grad_a Q it is eta times it: Proposition 3 of the paper.
 
-| rule                | d                                                   | method                             |
-|---------------------|-----------------------------------------------------|------------------------------------|
-| `PolicyGradient`    | grad_a Q(s, a) at a = x0                            | DDPG+Projection, DDPG+RewardShaping |
-| `ThroughProjection` | J^T grad_a Q(s, a) at a = P(x0), J = dP/dz at x0    | DDPG+OptLayer                      |
-| `FrankWolfe(step)`  | x + step (c - x) - x0, x = P(x0), c the maximiser   | NFWPO, equations (12) and (13)     |
+| rule                      | d                                      | method                              |
+|---------------------------|----------------------------------------|-------------------------------------|
+| `PolicyGradient`          | grad_a Q(s, a) at a = x0               | DDPG+Projection, DDPG+RewardShaping |
+| `ThroughProjection`       | J^T g, J = dP/dz at x0                 | DDPG+OptLayer                       |
+| `FrankWolfe(step)`        | x + step (c - x) - x0, c the maximiser | NFWPO, equations (12) and (13)      |
+| `ProjectedGradient(step)` | P(x + step g / mean ||g||) - x0        | not of the paper                    |
 
-P is the projection on the feasible set of the state and c maximises <c, grad_a Q(s, x)> over it.
+P is the projection on the feasible set of the state, x = P(x0), g = grad_a Q(s, x), c the set's maximiser of <c, g>.
+
+Means over the batch are taken by the name of its axis: rules that need one are to be asked under
+`jax.vmap(..., axis_name=STATES)`.
 """
 
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from feasible.algorithms.away_steps import Mixture, better
 from feasible.algorithms.base import Metrics
 from feasible.sets.base import ActionSet
 
 Action = Float[Array, " n"]
 # a -> grad_a Q(s, a) at the state in question.
 ActionGradient = Callable[[Action], Action]
+STATES = "states"
+HALVINGS = 5  # of a line search: it finds the step to a 32nd of the longest
 
 
 class ActorRule(eqx.Module):
@@ -45,6 +53,11 @@ class ActorRule(eqx.Module):
     def target_action(self, feasible_set: ActionSet, proposed: Action) -> Action:
         """The action of the critic's target, from the target policy's output."""
 
+    @property
+    def asks_once(self) -> bool:
+        """Whether it asks for the critic's gradient at one point only."""
+        return True
+
 
 class PolicyGradient(ActorRule):
     """The critic's gradient at the proposal itself, feasible or not."""
@@ -58,35 +71,130 @@ class PolicyGradient(ActorRule):
 
 
 class ThroughProjection(ActorRule):
-    """The critic's gradient at the projection, pulled back through it: zero where all moves are projected away."""
+    """The critic's gradient at the projection, pulled back through it: zero where all moves are projected away.
+
+    `penalty` times the mean norm of the critic's gradients over the batch is the weight of ||x0 - P(x0)||^2 / 2, taken
+    off the critic's value: proposals outside are pulled back, also where the gradient is zero.
+    """
+
+    penalty: float = 0.0
 
     def direction(self, feasible_set: ActionSet, proposed: Action, gradient: ActionGradient) -> tuple[Action, Metrics]:
         projected, pull_back = jax.vjp(feasible_set.project, proposed)
         g = gradient(projected)
         (pulled,) = pull_back(g)
-        return pulled, {"actor/grad_proposed": jnp.linalg.norm(pulled), "actor/grad_executed": jnp.linalg.norm(g)}
+        metrics = {"actor/grad_proposed": jnp.linalg.norm(pulled), "actor/grad_executed": jnp.linalg.norm(g)}
+        if is_used(self.penalty):
+            pulled = pulled + self.penalty * _mean(jnp.linalg.norm(g)) * (projected - proposed)
+        return pulled, metrics
 
     def target_action(self, feasible_set: ActionSet, proposed: Action) -> Action:
         return feasible_set.project(proposed)
 
 
 class FrankWolfe(ActorRule):
-    """Towards the linear maximiser from the projection; the reference action is feasible, no projection is derived."""
+    """Towards the linear maximiser from the projection; the reference action is feasible, no projection is derived.
+
+    The step is `step` in every state (`by="constant"`, the paper's), or
+
+        by="gap"      min(1, step gap / mean gap), gap = <grad_a Q(s, x), c - x>: the step of Proposition 1 is
+                      proportional to the gap of the state; scaled by the batch it needs no constants
+        by="search"   the best step of [0, step] for the critic, which is taken for concave along the way: bisection on
+                      its slope, `HALVINGS` gradients more
+
+    `inner` such steps are made one after the other. With `away` each may also go away from the worst of the points that
+    the present one is a mixture of, x and the maximisers found so far, if the critic's slope is larger that way.
+
+    `inside` weighs the way back to the feasible set, x - x0, against the improvement from there.
+    """
 
     step: float
+    by: Literal["constant", "gap", "search"] = "constant"
+    inner: int = 1
+    away: bool = False
+    inside: float = 1.0
+
+    @property
+    def asks_once(self) -> bool:
+        return self.by != "search" and self.inner == 1
+
+    def direction(self, feasible_set: ActionSet, proposed: Action, gradient: ActionGradient) -> tuple[Action, Metrics]:
+        start = feasible_set.project(proposed)
+        moved, mixture, metrics = jnp.zeros_like(start), Mixture.of(start, self.inner), {}
+        for index in range(1, self.inner + 1):
+            point = start + moved
+            g = gradient(point)
+            mixture, move = mixture.adding(index, feasible_set.maximise_linear(g), point)
+            slope = jnp.vdot(g, move.towards)
+            metrics = metrics or {"actor/frank_wolfe_gap": slope, "actor/grad_executed": jnp.linalg.norm(g)}
+            if self.away:
+                move = better(g, move, mixture.away(g, point))
+                slope = jnp.vdot(g, move.towards)
+            step = jnp.minimum(self._step(gradient, point, move.towards, slope), move.longest)
+            moved, mixture = moved + step * move.towards, mixture.moved(move, step)
+        return moved + self.inside * (start - proposed), metrics
+
+    def _step(self, gradient: ActionGradient, point: Action, towards: Action, slope: Float[Array, ""]) -> Array:
+        if self.by == "constant":
+            return jnp.asarray(self.step, point.dtype)
+        if self.by == "gap":
+            return jnp.minimum(1.0, self.step * _relative(slope, slope))
+        low, high = jnp.zeros((), point.dtype), jnp.asarray(self.step, point.dtype)
+        middle = high  # asked first: where the critic still rises, the whole way is best
+        for _ in range(HALVINGS + 1):
+            rises = jnp.vdot(gradient(point + middle * towards), towards) > 0
+            low, high = jnp.where(rises, middle, low), jnp.where(rises, high, middle)
+            middle = 0.5 * (low + high)
+        return middle
+
+    def target_action(self, feasible_set: ActionSet, proposed: Action) -> Action:
+        return proposed
+
+
+class ProjectedGradient(ActorRule):
+    """A step of projected gradient ascent from the projection; no gradient passes through a projection.
+
+    r = P(x + step g / m) with x = P(x0), g = grad_a Q(s, x) and m the mean of ||g|| over the batch, so that `step` is a
+    length in the action space and states move in proportion to their gradients; d = r - x + `inside` (x - x0).
+
+    Proposition 3 holds for it. Where no constraint binds, P(z) = z for x0 and for x0 + step g / m, hence x = x0 and
+    d = step g / m. The gradient of the regression is then -(step/m) (1/|B|) sum g^T d pi/d theta, which is step/m > 0
+    times that of -1/|B| sum Q(s, pi(s)): DDPG's update with its rate times step/m. Where the constraint binds, r is the
+    feasible point nearest to the step, the fixed points x = P(x + t g) are the stationary points of Q(s, .) on the set
+    for every t > 0, and <g, r - x> >= ||r - x||^2 m / step, so r is an ascent from x.
+    """
+
+    step: float
+    inside: float = 1.0
 
     def direction(self, feasible_set: ActionSet, proposed: Action, gradient: ActionGradient) -> tuple[Action, Metrics]:
         projected = feasible_set.project(proposed)
         g = gradient(projected)
-        towards = feasible_set.maximise_linear(g) - projected
-        metrics = {"actor/frank_wolfe_gap": jnp.vdot(g, towards), "actor/grad_executed": jnp.linalg.norm(g)}
-        return projected + self.step * towards - proposed, metrics
+        size = jnp.linalg.norm(g)
+        reference = feasible_set.project(projected + self.step * _relative(g, size))
+        return reference - projected + self.inside * (projected - proposed), {"actor/grad_executed": size}
 
     def target_action(self, feasible_set: ActionSet, proposed: Action) -> Action:
-        return proposed
+        return feasible_set.project(proposed)
 
 
 def regression_loss(actions: Float[Array, "b n"], references: Float[Array, "b n"]) -> Float[Array, ""]:
     """1/(2 |B|) sum ||a - r||^2; references are constants."""
     apart = actions - jax.lax.stop_gradient(references)
     return 0.5 * jnp.sum(apart * apart) / actions.shape[0]
+
+
+def is_used(weight: float) -> bool:
+    """Whether a weight can be other than zero: it is an array where agents are merged."""
+    return not isinstance(weight, float | int) or bool(weight)
+
+
+def _mean(value: Float[Array, ""]) -> Float[Array, ""]:
+    """Over the states of the batch."""
+    return jax.lax.pmean(value, STATES)
+
+
+def _relative(value: Float[Array, "*n"], size: Float[Array, ""]) -> Float[Array, "*n"]:
+    """In units of the batch's mean size; zero where that is zero."""
+    mean = _mean(size)
+    return jnp.where(mean > 0, value / jnp.where(mean > 0, mean, 1.0), 0.0)

@@ -14,6 +14,10 @@
 | DDPG+RewardShaping | `PolicyGradient()`    | > 0            |
 | DDPG+OptLayer      | `ThroughProjection()` | 0              |
 
+With `twin` there are two critics: the target takes the lesser of their values, the actor the first one's gradient. With
+`target_noise` the target's action is the policy's plus clipped noise. Both and an actor that is updated at every other
+step (`actor_interval=2`) make it TD3, with any rule.
+
 Against the paper's text: actions are stored as executed (its Algorithm 2 writes the proposal, its argument needs the
 executed one); target networks start as copies; a time limit is not a termination. Actor and critic are both updated
 from the networks as they were before the update, as the snapshots of Algorithm 2 say. Against the authors' code: one
@@ -28,11 +32,13 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from feasible.algorithms.actor_rules import ActorRule, regression_loss
+from feasible.algorithms.actor_rules import STATES, ActorRule, is_used, regression_loss
 from feasible.algorithms.adam import adam_state, adam_step, after
 from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition, through
-from feasible.algorithms.nets import Actor, Critic, Hidden, Output, blend
+from feasible.algorithms.nets import Actor, Critic, Hidden, Output, Twin, blend
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
+
+NOISE_REACH = 2.5  # deviations: TD3 draws with 0.2 and clips at 0.5
 
 
 class DDPGState(eqx.Module):
@@ -66,6 +72,10 @@ class DDPG(Algorithm[DDPGState]):
     actor_hidden: Hidden = "relu"
     critic_hidden: Hidden = "relu"
     output: Output = "tanh"
+    twin: bool = False
+    """Two critics, of which the target takes the lesser value."""
+    target_noise: float = 0.0
+    """Standard deviation of the noise on the target's action, in units of the action; clipped at 2.5 of it."""
 
     @property
     def intervals(self) -> Mapping[str, int]:
@@ -89,7 +99,7 @@ class DDPG(Algorithm[DDPGState]):
         o, n = spec.observation_size, spec.action_size
         nets = (
             Actor(o, n, self.hidden_layers, self.actor_hidden, self.output, actor_key),
-            Critic(o, n, self.hidden_layers, self.critic_hidden, critic_key),
+            (Twin if self.twin else Critic)(o, n, self.hidden_layers, self.critic_hidden, critic_key),
         )
         return jax.tree.map(lambda leaf: leaf.astype(spec.low.dtype), nets)
 
@@ -106,7 +116,7 @@ class DDPG(Algorithm[DDPGState]):
 
     def observe(self, state: DDPGState, spec: Spec, transition: Transition) -> DDPGState:
         reward = transition.reward
-        if not isinstance(self.shaping, float | int) or self.shaping:  # an array where agents are merged
+        if is_used(self.shaping):
             proposed = transition.decision.proposed
             nearest = spec.feasible_set(transition.obs).project(proposed)
             reward = reward - self.shaping * jnp.linalg.norm(proposed - nearest)
@@ -119,7 +129,7 @@ class DDPG(Algorithm[DDPGState]):
             actor_grads, metrics = self.actor_gradient(state, spec, actor_batch)
         if "critic" in due:
             gradient = jax.value_and_grad(self.critic_loss, has_aux=True)
-            (loss, seen), critic_grads = gradient(state.critic, state, spec, critic_batch)
+            (loss, seen), critic_grads = gradient(state.critic, state, spec, critic_batch, jax.random.fold_in(key, 1))
             metrics = metrics | {"critic/loss": loss, **seen}
         actor_rate, critic_rate = after((actor_grads, critic_grads), self.actor_rate, self.critic_rate)
         actor, actor_optimiser = state.actor, state.actor_optimiser
@@ -155,22 +165,28 @@ class DDPG(Algorithm[DDPGState]):
         def loss(actor: Actor) -> tuple[Array, Metrics]:
             actions = jax.vmap(lambda obs: actor(obs, spec.low, spec.high))(batch.obs)
             proposed = jax.lax.stop_gradient(actions)
-            directions, metrics = jax.vmap(direction)(batch.obs, proposed)
+            directions, metrics = jax.vmap(direction, axis_name=STATES)(batch.obs, proposed)
             return regression_loss(actions, proposed + directions), metrics
 
         grads, metrics = jax.grad(loss, has_aux=True)(state.actor)
         return grads, jax.tree.map(jnp.mean, metrics)
 
-    def critic_loss(self, critic: Critic, state: DDPGState, spec: Spec, batch: Batch) -> tuple[Array, Metrics]:
-        """Mean squared temporal-difference error of the executed actions."""
+    def critic_loss(
+        self, critic: Critic, state: DDPGState, spec: Spec, batch: Batch, key: PRNGKeyArray
+    ) -> tuple[Array, Metrics]:
+        """Mean squared temporal-difference error of the executed actions; of two critics, their sum."""
 
-        def next_value(obs: Array) -> Array:
+        def next_value(obs: Array, noise: Array) -> Array:
             output = state.target_actor(obs, spec.low, spec.high)
-            return state.target_critic(obs, self.rule.target_action(spec.feasible_set(obs), output))
+            if is_used(self.target_noise):
+                output = spec.clip(output + self.target_noise * noise)
+            return jnp.min(state.target_critic.values(obs, self.rule.target_action(spec.feasible_set(obs), output)))
 
-        target = batch.reward + self.discount * batch.continues * jax.vmap(next_value)(batch.next_obs)
-        values = jax.vmap(critic)(batch.obs, batch.executed)
-        return jnp.mean(jnp.square(values - target)), {"critic/value": jnp.mean(values)}
+        noise = jax.random.normal(key, batch.executed.shape, batch.executed.dtype).clip(-NOISE_REACH, NOISE_REACH)
+        target = batch.reward + self.discount * batch.continues * jax.vmap(next_value)(batch.next_obs, noise)
+        values = jax.vmap(critic.values)(batch.obs, batch.executed)
+        loss = jnp.sum(jnp.mean(jnp.square(values - target[:, None]), axis=0))
+        return loss, {"critic/value": jnp.mean(values[:, 0])}
 
     def policy(self, state: DDPGState) -> Actor:
         return state.actor

@@ -2,12 +2,13 @@
 
 import difflib
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from types import UnionType
 from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient, ThroughProjection
+from feasible.algorithms.actor_rules import ActorRule, FrankWolfe, PolicyGradient, ProjectedGradient, ThroughProjection
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.focops import FOCOPS
@@ -18,7 +19,7 @@ from feasible.algorithms.trpo import TRPO
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 _ALGORITHMS = (DDPG, SAC, PPO, TRPO, FOCOPS, BikeTable)
-_RULES = (FrankWolfe, PolicyGradient, ThroughProjection)
+_RULES = (FrankWolfe, PolicyGradient, ProjectedGradient, ThroughProjection)
 _KNOWN: dict[str, Callable[..., object]] = {kind.__name__: kind for kind in (*_ALGORITHMS, *_RULES)}
 
 
@@ -68,21 +69,12 @@ Kind = TypeVar("Kind", bound=Algorithm)
 
 def changed(algorithm: Kind, changes: Mapping[str, object], owner: str) -> Kind:
     """The algorithm with other settings; one that does not exist or does not fit is named, with `owner`'s name."""
-    hints = get_type_hints(type(algorithm))
-    own = [f.name for f in fields(algorithm) if f.name != "rule"]
-    stepping = isinstance(getattr(algorithm, "rule", None), FrankWolfe)
-    known = [*own, "frank_wolfe_step"] if stepping else own
+    hints = _setting_types(algorithm)
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
-    if stepping and "frank_wolfe_step" in values:
-        step = values.pop("frank_wolfe_step")
-        if isinstance(step, bool) or not isinstance(step, int | float):
-            raise ValueError(f"{owner}: frank_wolfe_step must be a number, not {step!r}.")
-        _check_range("frank_wolfe_step", step, owner)
-        algorithm = replace(algorithm, rule=FrankWolfe(step))
     for name, value in values.items():
-        if name not in own:
-            near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.0)[0]
-            raise ValueError(f"{owner} has no setting {name!r}; did you mean {near!r}? It has {', '.join(known)}.")
+        if name not in hints:
+            near = difflib.get_close_matches(name.lower(), hints, n=1, cutoff=0.0)[0]
+            raise ValueError(f"{owner} has no setting {name!r}; did you mean {near!r}? It has {', '.join(hints)}.")
         if not _fits(value, hints[name]):
             raise ValueError(f"{owner}: {name} must be {_words(hints[name])}, not {value!r}.")
         # Every whole number but the warm-up's counts something that there must be one of.
@@ -91,7 +83,31 @@ def changed(algorithm: Kind, changes: Mapping[str, object], owner: str) -> Kind:
         _check_range(name, value, owner)
         if isinstance(value, tuple) and name == "hidden_layers" and not (value and all(units > 0 for units in value)):
             raise ValueError(f"{owner}: hidden_layers must have at least one layer, each of at least 1 unit.")
-    return replace(algorithm, **values)
+    rule = getattr(algorithm, "rule", None)
+    of_rule = {field: values.pop(name) for name, field in rule_settings(rule).items() if name in values}
+    return replace(algorithm, **values, **({"rule": replace(rule, **of_rule)} if of_rule else {}))  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+def settings_of(algorithm: Algorithm) -> dict[str, object]:
+    """The settings by the names that `changed` knows them by."""
+    rule = getattr(algorithm, "rule", None)
+    own = {f.name: getattr(algorithm, f.name) for f in fields(algorithm) if f.name != "rule"}
+    return own | {name: getattr(rule, field) for name, field in rule_settings(rule).items()}
+
+
+def rule_settings(rule: object) -> dict[str, str]:
+    """Fields of an actor rule by the names of the settings: `frank_wolfe_step` is `step` of `FrankWolfe`."""
+    if not isinstance(rule, ActorRule):
+        return {}
+    prefix = re.sub(r"(?<!^)(?=[A-Z])", "_", type(rule).__name__).lower()
+    return {f"{prefix}_{f.name}": f.name for f in fields(rule)}
+
+
+def _setting_types(algorithm: Algorithm) -> dict[str, object]:
+    rule = getattr(algorithm, "rule", None)
+    own, of_rule = get_type_hints(type(algorithm)), get_type_hints(type(rule))
+    named = rule_settings(rule)
+    return {name: of_rule[named[name]] if name in named else own[name] for name in settings_of(algorithm)}
 
 
 SHARES = ("discount", "target_ratio", "trace", "epsilon", "frank_wolfe_step")

@@ -68,7 +68,10 @@ def alike(algorithm: Algorithm) -> Hashable:
     rule = getattr(algorithm, "rule", None)
     plain = replace(algorithm, rule=None) if isinstance(rule, ActorRule) else algorithm
     leaves, structure = jax.tree.flatten(plain)
-    return type(algorithm), structure, tuple(float if isinstance(leaf, float) else leaf for leaf in leaves)
+    numbers = tuple(float if isinstance(leaf, float) else leaf for leaf in leaves)
+    # Rules that ask the critic more than once cannot share their question with others.
+    alone = _kind(rule) if isinstance(rule, ActorRule) and not rule.asks_once else None
+    return type(algorithm), structure, numbers, alone
 
 
 def merged(algorithms: Sequence[Kind], dtype: DTypeLike) -> Kind:

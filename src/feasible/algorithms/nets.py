@@ -103,6 +103,24 @@ class Critic(eqx.Module):
             x = HIDDEN[self.hidden](before + action @ self.action_weight if index == self.joined else before)
         return self.layers[-1](x)[0]
 
+    def values(self, obs: Float[Array, " o"], action: Float[Array, " n"]) -> Float[Array, " k"]:
+        """Of each of its networks."""
+        return self(obs, action)[None]
+
+
+class Twin(Critic):
+    """Two critics of the same shape; as a function it is the first."""
+
+    second: Critic
+
+    def __init__(self, inputs: int, actions: int, units: Sequence[int], hidden: Hidden, key: PRNGKeyArray):
+        first_key, second_key = jax.random.split(key)
+        super().__init__(inputs, actions, units, hidden, first_key)
+        self.second = Critic(inputs, actions, units, hidden, second_key)
+
+    def values(self, obs: Float[Array, " o"], action: Float[Array, " n"]) -> Float[Array, " k"]:
+        return jnp.stack([self(obs, action), self.second(obs, action)])
+
 
 class Perceptron(eqx.Module):
     """x -> f_k(... f_1(x)): hidden layers, then a linear one whose weights start `last` times an orthogonal matrix."""

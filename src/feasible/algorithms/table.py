@@ -27,7 +27,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from feasible.algorithms.actor_rules import ActorRule, regression_loss
+from feasible.algorithms.actor_rules import STATES, ActorRule, regression_loss
 from feasible.algorithms.adam import adam_state, adam_step
 from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition, through
 from feasible.algorithms.nets import Critic, blend
@@ -179,7 +179,7 @@ class BikeTable(Algorithm[TableState]):
             gradient = jax.grad(state.critic, argnums=1)
             return self.rule.direction(spec.feasible_set(obs), action, lambda a: gradient(self.seen(obs), a))
 
-        directions, metrics = jax.vmap(direction)(allocations, state.table)
+        directions, metrics = jax.vmap(direction, axis_name=STATES)(allocations, state.table)
         optimiser = state.table_optimiser
         if self.table_rate is None:
             table = state.table + directions
