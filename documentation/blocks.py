@@ -2,13 +2,18 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from documentation.metrics import every_run_table, metrics_table
 from documentation.settings import settings_table
 from feasible.methods import METHODS
 from feasible.report.paper import PRINTED
+from feasible.report.published import read_published
+from feasible.report.runs import Run
+from feasible.reproduction import ITEMS
 from feasible.studies.as_authors import DEPARTURES
+from feasible.studies.reproduced import PRESETS, RESULTS, outcome, preset_runs
 from feasible.tasks import TASKS
 
 ROOT = Path(__file__).parents[1]
@@ -41,11 +46,24 @@ def departures_table(method: str) -> str:
     return "\n".join(lines)
 
 
-def printed_table(method: str) -> str:
-    """The mean returns that the paper prints for a method."""
-    known = {task: value for (task, algo), value in PRINTED.items() if algo == method}
-    lines = ["| | " + " | ".join(f"`{task}`" for task in known) + " |", "|---|" + "---|" * len(known)]
-    return "\n".join([*lines, "| the paper prints | " + " | ".join(f"{value:,.2f}" for value in known.values()) + " |"])
+def scores_table(method: str) -> str:
+    """What a method has come to on each task: the paper's mean returns, and ours in both presets (`results/`)."""
+    runs = _published()
+    tasks = [task for task, algos in ITEMS["all"].items() if method in algos]
+    tasks = tasks or [task for task in TASKS if any((run.task, run.algo) == (task, method) for run in runs)]
+    rows = {
+        "the paper prints": [f"{PRINTED[task, method]:,.2f}" if (task, method) in PRINTED else "" for task in tasks]
+    }
+    for preset in PRESETS:
+        found = [preset_runs([run for run in runs if run.task == task], method, preset) for task in tasks]
+        rows[f"ours, {preset}"] = [str(outcome(own)) if own else "not run" for own in found]
+    lines = ["| | " + " | ".join(f"`{task}`" for task in tasks) + " |", "|---|" + "---|" * len(tasks)]
+    return "\n".join([*lines, *(f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items())])
+
+
+@cache
+def _published() -> tuple[Run, ...]:
+    return read_published(ROOT / RESULTS).all
 
 
 def methods_table(subject: str) -> str:
@@ -75,7 +93,7 @@ _MAKERS: Mapping[str, Callable[[str], str]] = {
     "metrics": metrics_table,
     "every-run": lambda subject: every_run_table(),
     "departures": departures_table,
-    "printed": printed_table,
+    "scores": scores_table,
     "methods": methods_table,
     "tasks": tasks_table,
 }

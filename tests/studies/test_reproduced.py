@@ -12,7 +12,7 @@ from feasible.report.paper import PRINTED, REFERENCES
 from feasible.report.published import read_published
 from feasible.report.runs import Runs, find_runs, read_runs
 from feasible.studies.reference_policies import fixed_rates, searched_rates, staying_put
-from feasible.studies.reproduced import FIGURES, PAGE, RESULTS, figures, outcome, rewritten, task_table
+from feasible.studies.reproduced import FIGURES, PAGES, RESULTS, figures, outcome, rewritten, task_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,21 +22,23 @@ def results() -> Runs:
     return read_published(ROOT / RESULTS)
 
 
-def test_the_tables_of_the_page_follow_from_the_results(results: Runs) -> None:
-    page = (ROOT / PAGE).read_text()
-    assert "<!-- table:" in page
-    assert rewritten(page, results) == page
+@pytest.mark.parametrize("name", PAGES, ids=lambda name: name.stem)
+class TestPages:
+    def test_the_tables_follow_from_the_results(self, name: Path, results: Runs) -> None:
+        page = (ROOT / name).read_text()
+        assert "<!-- table:" in page
+        assert rewritten(page, results) == page
+
+    def test_a_changed_table_would_be_noticed(self, name: Path, results: Runs) -> None:
+        page = (ROOT / name).read_text()
+        first = re.search(r"\d,\d{3} ±", page)
+        assert first is not None
+        assert rewritten(page.replace(first[0], "9,999 ±", 1), results) == page
 
 
-def test_a_changed_table_would_be_noticed(results: Runs) -> None:
-    page = (ROOT / PAGE).read_text()
-    first = re.search(r"\d,\d{3} ±", page)
-    assert first is not None
-    assert rewritten(page.replace(first[0], "9,999 ±", 1), results) == page
-
-
-def test_every_figure_of_the_page_is_drawn_from_the_results(results: Runs) -> None:
-    shown = set(re.findall(rf"{FIGURES.name}/([\w+-]+\.svg)", (ROOT / PAGE).read_text()))
+def test_every_figure_of_the_pages_is_drawn_from_the_results(results: Runs) -> None:
+    text = "".join((ROOT / page).read_text() for page in PAGES)
+    shown = set(re.findall(rf"{FIGURES.name}/([\w+-]+\.svg)", text))
     drawn = {name for name, _ in figures(results)}
     assert shown
     assert shown <= drawn

@@ -42,13 +42,14 @@ def all_figures(
         for chart in charts:
             if chart.kind.on_page_only:
                 continue
-            yield from _files(chart.name, _draw_chart(chart, looks))
+            yield from figure_files(chart.name, _draw_chart(chart, looks))
         for one in found:
             if len(one.methods) > 1:
-                yield from _files(f"{one.name}-statistics", _draw_comparison(one, looks, titles))
+                yield from figure_files(f"{one.name}-statistics", _draw_comparison(one, looks, titles))
 
 
-def _files(name: str, figure: "Figure") -> Iterator[tuple[str, bytes]]:
+def figure_files(name: str, figure: "Figure") -> Iterator[tuple[str, bytes]]:
+    """A figure in every format, by name."""
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     # Once and not by the figure itself, which would draw everything twice for each format.

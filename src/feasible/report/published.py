@@ -11,9 +11,11 @@ import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
+from feasible.algorithms.description import Plain, build_algorithm, describe
 from feasible.report.runs import METRICS, Run, Runs, Series, Setting, described_run, in_order
 from feasible.run.archive import write_atomically
 
@@ -54,12 +56,18 @@ def read_published(root: Path) -> Runs:
 
 
 def _settings(runs: Sequence[Run]) -> Mapping[str, Setting]:
-    shared, *others = ({n: value for n, value in run.described.items() if n not in OWN + LEFT} for run in runs)
+    shared, *others = (_described(run) for run in runs)
     for run, other in zip(runs[1:], others, strict=True):
         if other != shared:
             raise ValueError(f"{run.path} was trained with other settings than {runs[0].path}: name one a variant.")
     own = {str(run.seed): {name: run.described[name] for name in OWN if name in run.described} for run in runs}
     return {**shared, "seeds": own}
+
+
+def _described(run: Run) -> dict[str, Setting]:
+    """Its settings; those that its version of the library did not know yet by their defaults."""
+    known = {name: value for name, value in run.described.items() if name not in OWN + LEFT}
+    return {**known, "algorithm": describe(build_algorithm(cast(Plain, known["algorithm"])))}
 
 
 def _table(runs: Sequence[Run]) -> str:

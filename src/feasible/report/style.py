@@ -34,6 +34,7 @@ _PLACES = {
     "ppo-projection": 6,
     "ppo-capg": 6,
     "focops-projection": 7,
+    "projected-gradient": 8,
 }
 _DASHES = ((), (6, 3), (2, 2), (8, 3, 2, 3), (10, 4))
 
@@ -57,7 +58,7 @@ def looks(groups: Sequence[Group]) -> dict[str, Look]:
     strangers = [algo for algo in variants if algo not in _PLACES]
     found = {}
     for algo, methods in variants.items():
-        place = _PLACES.get(algo, 8 + strangers.index(algo) if algo in strangers else 0)
+        place = _PLACES.get(algo, 9 + strangers.index(algo) if algo in strangers else 0)
         light, dark = _PALETTE[place % len(_PALETTE)]
         for number, method in enumerate(sorted(methods)):
             found[method] = Look(light, dark, _DASHES[number % len(_DASHES)])

@@ -1,34 +1,39 @@
-"""The page of the reproduction: its tables and figures follow from the published results, and from nothing else.
+"""The pages of results: their tables and figures follow from the published results, and from nothing else.
 
-    python -m feasible.studies.reproduced                    # results/ to docs/reproduction.md and its figures
+    python -m feasible.studies.reproduced                    # results/ to the pages and their figures
     python -m feasible.studies.reproduced --add RUNS ...     # the results of run folders first into results/
 
-A table stands in the page between `<!-- table: NAME -->` and `<!-- end -->`, where NAME is a task (the paper's values
-beside ours in both presets) or TASK/ALGO (variants of one method, one departure each).
+A table stands in a page between `<!-- table: NAME -->` and `<!-- end -->`, where NAME is a task (the paper's values
+beside ours in both presets), TASK/ALGO/VARIANT,VARIANT... (variants of one method; `paper` is the one without a name)
+or TASK/family (all of the DDPG family in the fair settings).
 """
 
 import argparse
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float64
 
-from feasible.methods import METHODS
+from feasible.methods import METHODS, build_algorithm
 from feasible.report.charts import all_charts
 from feasible.report.figures import all_figures
 from feasible.report.groups import group_runs
 from feasible.report.paper import PRINTED, REFERENCES
 from feasible.report.published import publish, read_published
-from feasible.report.runs import SCORED, Run, Runs, find_runs, read_runs
+from feasible.report.runs import SCORED, Run, Runs, find_runs, in_order, read_runs
 from feasible.report.style import looks
+from feasible.reproduction import ITEMS
 from feasible.run.archive import write_atomically
-from feasible.tasks import TASKS
+from feasible.studies import family
+from feasible.tasks import TASKS, Preset
 
-RESULTS, PAGE, FIGURES = Path("results"), Path("docs/reproduction.md"), Path("docs/figures/reproduction")
-PRESETS = ("paper", "fair")
+RESULTS, FIGURES = Path("results"), Path("docs/figures/reproduction")
+PAGES = (Path("docs/reproduction.md"), Path("docs/beyond.md"))
+PRESETS: tuple[Preset, ...] = ("paper", "fair")
 _BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -51,9 +56,9 @@ class Outcome:
         return f"{_number(self.scores.mean())} ± {_number(self.scores.std())}{seeds}{steps}"
 
 
-def outcome(runs: Sequence[Run]) -> Outcome:
-    """Of the runs of one method, all seeds at the step that the slowest has reached."""
-    reached = min(run.reached for run in runs)
+def outcome(runs: Sequence[Run], until: int | None = None) -> Outcome:
+    """Of the runs of one method, all seeds at the step `until`, or the one that the slowest has reached."""
+    reached = until or min(run.reached for run in runs)
     scores = []
     for run in runs:
         returns = run.series["eval/return"]
@@ -67,10 +72,10 @@ def task_table(task: str, runs: Runs) -> str:
     """Rows are methods; columns what the paper prints, and our score and infeasible proposals in each preset."""
     own = [run for run in runs.all if run.task == task]
     rows = []
-    for algo in [algo for algo in METHODS if (task, algo) in PRINTED or any(run.algo == algo for run in own)]:
+    for algo in [algo for algo in METHODS if algo in ITEMS["all"][task]]:
         cells = [METHODS[algo].title, _number(PRINTED[task, algo]) if (task, algo) in PRINTED else ""]
         for preset in PRESETS:
-            found = outcome(members) if (members := _preset_runs(own, algo, preset)) else None
+            found = outcome(members) if (members := preset_runs(own, algo, preset)) else None
             cells += [str(found), f"{found.share:.1%}"] if found else ["not run", ""]
         rows.append(cells)
     rows += [[label, "", _number(level), "", _number(level), ""] for label, level in REFERENCES.get(task, ())]
@@ -78,44 +83,73 @@ def task_table(task: str, runs: Runs) -> str:
     return _markdown(columns, rows)
 
 
-def variants_table(task: str, algo: str, runs: Runs) -> str:
-    """Rows are the variants of one method on one task."""
+def variants_table(task: str, algo: str, variants: Sequence[str], runs: Runs) -> str:
+    """Rows are variants of one method on one task: at the step that all have reached, and at their ends."""
     own = [run for run in runs.all if (run.task, run.algo) == (task, algo)]
-    rows = []
-    for variant in dict.fromkeys(run.variant for run in own):
-        found = outcome([run for run in own if run.variant == variant])
-        rows.append([variant or "paper", str(found), f"{found.share:.1%}"])
-    return _markdown(["variant", "score", "infeasible"], rows)
+    groups = {name: [run for run in own if (run.variant or "paper") == name] for name in variants}
+    common, rows = min(run.reached for members in groups.values() for run in members), []
+    for name, members in groups.items():
+        found, then = outcome(members), outcome(members, common)
+        middle = f"{_number(then.scores.mean())} ± {_number(then.scores.std())}"
+        rows.append([name, middle, str(found), f"{found.share:.1%}"])
+    return _markdown(["variant", f"at {common:,} steps", "at its end", "infeasible"], rows)
+
+
+def family_table(task: str, runs: Runs) -> str:
+    """Rows are all of the DDPG family, the best first, at the step that all have reached."""
+    found = family.members(task, runs.all)
+    columns = ["method", f"score at {found[0].step:,} steps", "infeasible", "without exploration"]
+    return _markdown(columns, list(family.rows(task, runs.all)))
 
 
 def rewritten(page: str, runs: Runs) -> str:
     """The page with its tables made anew."""
 
     def table(block: re.Match[str]) -> str:
-        task, _, algo = block[2].partition("/")
-        return block[1] + (variants_table(task, algo, runs) if algo else task_table(task, runs)) + block[3]
+        match block[2].split("/"):
+            case [task, "family"]:
+                made = family_table(task, runs)
+            case [task, algo, variants]:
+                made = variants_table(task, algo, variants.split(","), runs)
+            case [task]:
+                made = task_table(task, runs)
+            case _:
+                raise ValueError(f"{block[2]!r} names no table.")
+        return block[1] + made + block[3]
 
     return _BLOCK.sub(table, page)
 
 
 def figures(runs: Runs) -> Iterator[tuple[str, bytes]]:
-    """The SVG files of every task and preset, by name."""
+    """The SVG files of every task and preset, by name, and those of the DDPG family."""
+    of_paper = [run for run in runs.all if run.algo in ITEMS["all"][run.task]]
     for preset in PRESETS:
-        groups = group_runs(Runs(tuple(_of_preset(runs.all, preset)), ()))
+        groups = group_runs(Runs(tuple(_of_preset(of_paper, preset)), ()))
         titles = {group.method: group.title for group in groups}
         for name, contents in all_figures(all_charts(groups), (), looks(groups), titles):
             if name.endswith(".svg"):
                 yield f"{preset}-{name}", contents
+    for task in TASKS:
+        yield from ((name, contents) for name, contents in family.figures(task, runs.all) if name.endswith(".svg"))
 
 
 def _of_preset(runs: Sequence[Run], preset: str) -> list[Run]:
-    """The runs of a preset without other changes; a task whose methods the paper treats alike has one for both."""
-    same = {name for name, task in TASKS.items() if task.fair == task.paper}
-    variants = {"paper": ("",), "fair": ("fair",)}[preset]
-    return [run for run in runs if run.variant in variants or (run.task in same and not run.variant)]
+    """The runs of a preset without other changes; of a method whose settings are the same in both, those of either."""
+    variant, other = {"paper": ("", "fair"), "fair": ("fair", "")}[preset]
+    own = [run for run in runs if run.variant == variant]
+    known = {(run.task, run.algo) for run in own}
+    lent = [run for run in runs if run.variant == other and (run.task, run.algo) not in known]
+    return in_order([*own, *(run for run in lent if _same_in_both(run.task, run.algo))])
 
 
-def _preset_runs(runs: Sequence[Run], algo: str, preset: str) -> list[Run]:
+@cache
+def _same_in_both(task: str, algo: str) -> bool:
+    one, other = (build_algorithm(TASKS[task], algo, preset) for preset in PRESETS)
+    return one == other
+
+
+def preset_runs(runs: Sequence[Run], algo: str, preset: str) -> list[Run]:
+    """Those of one method among a task's runs, in one preset and without other changes."""
     return [run for run in _of_preset(runs, preset) if run.algo == algo]
 
 
@@ -135,11 +169,12 @@ def main() -> None:
         for path in publish(read_runs(find_runs(folder), folder).all, RESULTS):
             print(f"{path}")
     runs = read_published(RESULTS)
-    write_atomically(PAGE, rewritten(PAGE.read_text(), runs).encode())
+    for page in PAGES:
+        write_atomically(page, rewritten(page.read_text(), runs).encode())
     FIGURES.mkdir(parents=True, exist_ok=True)
     for name, contents in figures(runs):
         write_atomically(FIGURES / name, contents)
-    print(f"{len(runs.all)} runs: {PAGE}, {FIGURES}")
+    print(f"{len(runs.all)} runs: {', '.join(map(str, PAGES))}, {FIGURES}")
 
 
 if __name__ == "__main__":
