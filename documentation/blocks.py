@@ -13,7 +13,8 @@ from feasible.report.published import read_published
 from feasible.report.runs import Run
 from feasible.reproduction import ITEMS
 from feasible.studies.as_authors import DEPARTURES
-from feasible.studies.reproduced import PRESETS, RESULTS, outcome, preset_runs
+from feasible.studies.outcomes import outcome
+from feasible.studies.reproduced import PRESETS, RESULTS, preset_runs
 from feasible.tasks import TASKS
 
 ROOT = Path(__file__).parents[1]

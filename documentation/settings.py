@@ -29,7 +29,7 @@ _SHARED: Mapping[str, str] = {
     "frank_wolfe_step": "α: how far a reference action goes from the projection towards the linear maximiser",
     "frank_wolfe_by": "what the step is: `constant`, by the state's `gap`, or by a line `search` on the critic",
     "frank_wolfe_inner": "Frank-Wolfe steps from the projection to the reference action",
-    "frank_wolfe_away": "whether these may also be away steps",
+    "frank_wolfe_away": "whether those after the first may also be away steps",
     "frank_wolfe_inside": "weight of the way from the proposal back to its projection",
     "projected_gradient_step": "length of the gradient step at a state of mean gradient, in units of the action",
     "projected_gradient_inside": "weight of the way from the proposal back to its projection",
@@ -151,7 +151,7 @@ def title(method: str) -> str:
 
 
 def _default(name: str, value: object) -> str:
-    return "a tenth of half the box" if name == "noise" else _text(value)
+    return "a tenth of half the box" if name in ("noise", "projected_gradient_step") else _text(value)
 
 
 def _both(paper: object, fair: object) -> str:

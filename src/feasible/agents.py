@@ -198,8 +198,8 @@ class DDPGOptLayer(_Neural):
 class ProjectedGradient(_Neural):
     """Regression to feasible reference actions found by a projected gradient step on the critic.
 
-    Settings as of `NFWPO`, and `projected_gradient_step`, the length of that step in units of the action (a tenth of
-    half the action box), in place of `frank_wolfe_step`.
+    Settings as of `NFWPO`, and in place of `frank_wolfe_step` `projected_gradient_step`, the length of that step in
+    units of the action (a tenth of half the action box, the mean over its coordinates).
     """
 
     def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):

@@ -230,6 +230,13 @@ def test_projected_gradient_stands_still_at_the_best_point_only() -> None:
     np.testing.assert_allclose(moves([1.2, 1.6]), [-0.6, -0.8])
 
 
+def test_a_state_that_is_asked_about_alone_is_a_batch_of_one() -> None:
+    g, proposed = jnp.array([3.0, 4.0]), jnp.array([0.1, 0.2])
+    for rule in (ProjectedGradient(0.1), ThroughProjection(0.5), FrankWolfe(0.2, by="gap")):
+        one = lambda z, rule=rule: rule.direction(Ball(jnp.zeros(2), 1.0), z, lambda a: g)[0]  # noqa: E731
+        np.testing.assert_array_equal(one(proposed), jax.vmap(one, axis_name=STATES)(proposed[None])[0])
+
+
 @pytest.mark.parametrize("rule", [FrankWolfe(0.05), ProjectedGradient(0.2)])
 @pytest.mark.parametrize("weight", [0.0, 3.0])
 def test_inside_weighs_the_way_back_alone(rule: FrankWolfe | ProjectedGradient, weight: float) -> None:

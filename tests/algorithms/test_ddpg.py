@@ -102,6 +102,17 @@ def test_the_actor_follows_the_first_of_two_critics() -> None:
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 
+def test_both_critics_and_their_targets_learn() -> None:
+    algorithm = small(twin=True, target_noise=0.1)
+    before = filled(algorithm)
+    after, _ = jax.jit(algorithm.update, static_argnames="due")(before, SPEC, jax.random.key(6), due=BOTH)
+    assert isinstance(after.critic, Twin)
+    for part in ("critic", "target_critic"):
+        one, other = getattr(before, part), getattr(after, part)
+        assert not equal(one.layers, other.layers)
+        assert not equal(one.second, other.second)
+
+
 def test_only_termination_is_stored() -> None:
     algorithm = small()
     state = algorithm.init(jax.random.key(0), SPEC)

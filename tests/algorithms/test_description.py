@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from feasible.algorithms.actor_rules import FrankWolfe
+from feasible.algorithms.actor_rules import FrankWolfe, ThroughProjection
 from feasible.algorithms.ddpg import DDPG
-from feasible.algorithms.description import build, build_algorithm, describe, register
+from feasible.algorithms.description import build, build_algorithm, changed, describe, register
 from feasible.methods import build_algorithm as build_method
 from feasible.tasks import TASKS, Preset
 
@@ -56,3 +56,12 @@ def test_a_name_stands_for_one_kind() -> None:
     register(DDPG)  # again is no harm
     with pytest.raises(ValueError, match="another kind 'DDPG'"):
         register(type("DDPG", (), {}))
+
+
+def test_whole_numbers_become_the_floats_that_settings_are() -> None:
+    algorithm = changed(
+        DDPG(rule=ThroughProjection(), noise=0.1), {"through_projection_penalty": 1, "discount": 1}, "x"
+    )
+    assert (algorithm.rule, algorithm.discount) == (ThroughProjection(1.0), 1.0)
+    assert all(type(value) is float for value in (algorithm.rule.penalty, algorithm.discount))  # pyright: ignore[reportAttributeAccessIssue]
+    assert type(changed(algorithm, {"batch_size": 8}, "x").batch_size) is int

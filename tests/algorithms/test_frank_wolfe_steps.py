@@ -46,6 +46,27 @@ def test_without_any_gap_nothing_moves() -> None:
     np.testing.assert_array_equal(found, proposals)
 
 
+def test_steps_by_the_gap_never_leave_the_set() -> None:
+    """At the best points gaps are rounding errors of either sign, and all there is to scale by."""
+    goal = jnp.array([3.0, 4.0, 12.0], jnp.float32)
+    proposals = np.asarray(goal / 13) + 1e-7 * np.random.default_rng(5).normal(size=(64, 3))
+
+    def one(proposed: Array) -> Array:
+        return FrankWolfe(0.5, by="gap").direction(Ball(jnp.zeros(3, jnp.float32), 1.0), proposed, lambda a: goal)[0]
+
+    moves = jax.vmap(one, axis_name=STATES)(jnp.asarray(proposals, jnp.float32))
+    reached = np.linalg.norm(np.asarray(proposals + np.asarray(moves)), axis=1)
+    assert reached.max() < 1 + 1e-6
+    towards = np.asarray(moves) @ (np.asarray(goal) / 13)
+    assert towards.min() > -1e-6
+
+
+def test_where_the_critic_falls_a_search_stays() -> None:
+    """The slope at the start may rise by rounding only: no step at all is then the best of those tried."""
+    found = references(FrankWolfe(0.5, by="search"), UNIT, np.zeros((1, 3)), lambda a: jnp.ones(3) - 1e6 * a)
+    np.testing.assert_array_equal(found, 0.0)
+
+
 @pytest.mark.parametrize("longest", [1.0, 0.3])
 def test_a_line_search_finds_the_best_step_of_a_quadratic(longest: float) -> None:
     rng = np.random.default_rng(1)

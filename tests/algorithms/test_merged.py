@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -87,6 +88,31 @@ def test_agents_in_a_population_learn_what_they_learn_alone() -> None:
         mine = jax.tree.map(lambda leaf, row=agent - group.rows.start: leaf[row], carries[number])
         for found, known in zip(jax.tree.leaves(mine), own, strict=True):
             np.testing.assert_allclose(found, known, rtol=1e-6, atol=1e-6)
+
+
+def test_an_agent_without_target_noise_has_none_beside_one_that_has() -> None:
+    """Outputs that leave the box tell them apart: what is noisy is clipped."""
+    wide = replace(NFWPO, output="leaky_relu", discount=0.9)
+    state = wide.init(jax.random.key(0), SPEC)
+    bias = jnp.full(2, 3.0)
+    state = eqx.tree_at(lambda s: s.target_actor.layers[-1].bias, state, bias)
+    rng = np.random.default_rng(0)
+    for _ in range(16):
+        state = wide.observe(state, SPEC, random_transition(rng, SPEC, terminated=False, truncated=False))
+    batch, _ = wide.batches(state.replay, SPEC, jax.random.key(1))
+    pair = merged([wide, replace(wide, target_noise=0.2)], "float64")
+    numbers, rest = eqx.partition(pair, lambda leaf: isinstance(leaf, np.ndarray))
+
+    def loss(numbers: DDPG) -> jax.Array:
+        return eqx.combine(numbers, rest).critic_loss(state.critic, state, SPEC, batch, jax.random.key(2))[0]
+
+    together = jax.vmap(loss)(numbers)
+    alone = [
+        a.critic_loss(state.critic, state, SPEC, batch, jax.random.key(2))[0]
+        for a in (wide, replace(wide, target_noise=0.2))
+    ]
+    np.testing.assert_allclose(together, alone, rtol=1e-9)
+    assert abs(float(alone[0] - alone[1])) > 1e-3
 
 
 def test_what_decides_shapes_keeps_agents_apart_and_numbers_do_not() -> None:

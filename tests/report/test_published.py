@@ -1,5 +1,6 @@
 """Published results say what the run folders said, in a small part of their size."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -51,3 +52,25 @@ def test_runs_of_other_settings_need_another_name(folders: Path, tmp_path: Path)
     write_run(folders, made_up("reacher", "nfwpo", 2, 2 * EVALUATIONS, logs=2))
     with pytest.raises(ValueError, match=r"seed-2 was trained with other settings than .*seed-0: name one a variant"):
         publish(read_runs(find_runs(folders), folders).all, tmp_path / "results")
+
+
+def test_runs_of_before_a_setting_was_known_are_those_with_its_default(folders: Path, tmp_path: Path) -> None:
+    config = folders / "reacher/nfwpo/seed-0/config.json"
+    described = json.loads(config.read_text())
+    for name in ("twin", "target_noise"):
+        del described["algorithm"][name]
+    described["algorithm"]["rule"] = {"kind": "FrankWolfe", "step": described["algorithm"]["rule"]["step"]}
+    config.write_text(json.dumps(described))
+    publish(read_runs(find_runs(folders), folders).all, tmp_path / "results")
+    found = [run for run in read_published(tmp_path / "results").all if (run.task, run.algo) == ("reacher", "nfwpo")]
+    assert all(run.described["algorithm"]["twin"] is False for run in found)  # pyright: ignore
+
+
+def test_an_algorithm_that_is_not_known_here_is_published_as_it_was_described(folders: Path, tmp_path: Path) -> None:
+    for config in (folders / "reacher/nfwpo").glob("*/config.json"):
+        described = json.loads(config.read_text())
+        described["algorithm"] |= {"kind": "Elsewhere"}
+        config.write_text(json.dumps(described))
+    publish(read_runs(find_runs(folders), folders).all, tmp_path / "results")
+    kinds = {run.described["algorithm"]["kind"] for run in read_published(tmp_path / "results").all}  # pyright: ignore
+    assert "Elsewhere" in kinds

@@ -32,8 +32,8 @@ from feasible.studies.as_authors import (
 from feasible.tasks import TASKS
 
 SOFT = "sac-projection"
-# Of the methods that others wrote, their settings are all that is known.
-FOREIGN = ("sac", "ppo", "trpo", "focops")
+# Of the methods that others wrote, their settings are all that is known; projected gradients are not of the paper.
+FOREIGN = ("sac", "ppo", "trpo", "focops", "projected")
 EVERY = [
     (task, algo)
     for task, known in TASKS.items()

@@ -17,8 +17,7 @@ and with d = eta grad_a Q it is eta times it: Proposition 3 of the paper.
 
 P is the projection on the feasible set of the state, x = P(x0), g = grad_a Q(s, x), c the set's maximiser of <c, g>.
 
-Means over the batch are taken by the name of its axis: rules that need one are to be asked under
-`jax.vmap(..., axis_name=STATES)`.
+Means over the batch are taken by the name of its axis: a batch is `jax.vmap(..., axis_name=STATES)`.
 """
 
 from abc import abstractmethod
@@ -35,6 +34,7 @@ from feasible.algorithms.base import Metrics
 from feasible.sets.base import ActionSet
 
 Action = Float[Array, " n"]
+Scalar = Float[Array, ""]
 # a -> grad_a Q(s, a) at the state in question.
 ActionGradient = Callable[[Action], Action]
 STATES = "states"
@@ -97,13 +97,13 @@ class FrankWolfe(ActorRule):
 
     The step is `step` in every state (`by="constant"`, the paper's), or
 
-        by="gap"      min(1, step gap / mean gap), gap = <grad_a Q(s, x), c - x>: the step of Proposition 1 is
+        by="gap"      min(1, step gap / mean gap), gap = <grad_a Q(s, x), c - x>: the step alpha(s) of Algorithm 1 is
                       proportional to the gap of the state; scaled by the batch it needs no constants
         by="search"   the best step of [0, step] for the critic, which is taken for concave along the way: bisection on
-                      its slope, `HALVINGS` gradients more
+                      its slope, `HALVINGS` + 1 gradients more
 
-    `inner` such steps are made one after the other. With `away` each may also go away from the worst of the points that
-    the present one is a mixture of, x and the maximisers found so far, if the critic's slope is larger that way.
+    `inner` such steps are made one after the other. With `away` those after the first may also go away from the worst
+    of the points that the present one is a mixture of, x and the maximisers so far, if the slope is larger that way.
 
     `inside` weighs the way back to the feasible set, x - x0, against the improvement from there.
     """
@@ -130,22 +130,23 @@ class FrankWolfe(ActorRule):
             if self.away:
                 move = better(g, move, mixture.away(g, point))
                 slope = jnp.vdot(g, move.towards)
-            step = jnp.minimum(self._step(gradient, point, move.towards, slope), move.longest)
+            step = self._step(gradient, point, move.towards, slope, move.longest)
             moved, mixture = moved + step * move.towards, mixture.moved(move, step)
         return moved + self.inside * (start - proposed), metrics
 
-    def _step(self, gradient: ActionGradient, point: Action, towards: Action, slope: Float[Array, ""]) -> Array:
-        if self.by == "constant":
-            return jnp.asarray(self.step, point.dtype)
+    def _step(self, gradient: ActionGradient, point: Action, towards: Action, slope: Scalar, longest: Scalar) -> Scalar:
         if self.by == "gap":
-            return jnp.minimum(1.0, self.step * _relative(slope, slope))
-        low, high = jnp.zeros((), point.dtype), jnp.asarray(self.step, point.dtype)
+            slope = jnp.maximum(slope, 0)  # of a maximiser it is negative by rounding only
+            return jnp.minimum(self.step * _relative(slope, slope), longest)
+        low, high = jnp.zeros((), point.dtype), jnp.minimum(self.step, longest)
+        if self.by == "constant":
+            return high
         middle = high  # asked first: where the critic still rises, the whole way is best
         for _ in range(HALVINGS + 1):
             rises = jnp.vdot(gradient(point + middle * towards), towards) > 0
             low, high = jnp.where(rises, middle, low), jnp.where(rises, high, middle)
             middle = 0.5 * (low + high)
-        return middle
+        return low
 
     def target_action(self, feasible_set: ActionSet, proposed: Action) -> Action:
         return proposed
@@ -159,9 +160,10 @@ class ProjectedGradient(ActorRule):
 
     Proposition 3 holds for it. Where no constraint binds, P(z) = z for x0 and for x0 + step g / m, hence x = x0 and
     d = step g / m. The gradient of the regression is then -(step/m) (1/|B|) sum g^T d pi/d theta, which is step/m > 0
-    times that of -1/|B| sum Q(s, pi(s)): DDPG's update with its rate times step/m. Where the constraint binds, r is the
-    feasible point nearest to the step, the fixed points x = P(x + t g) are the stationary points of Q(s, .) on the set
-    for every t > 0, and <g, r - x> >= ||r - x||^2 m / step, so r is an ascent from x.
+    times that of -1/|B| sum Q(s, pi(s)), DDPG's. (Adam takes most of such a factor out again: there `step` matters
+    where the constraint binds.) Where it binds, r is the feasible point nearest to the step, the fixed points
+    x = P(x + t g) are the stationary points of Q(s, .) on the set for every t > 0, and r - x is a direction of ascent:
+    <g, r - x> >= ||r - x||^2 m / step.
     """
 
     step: float
@@ -189,9 +191,12 @@ def is_used(weight: float) -> bool:
     return not isinstance(weight, float | int) or bool(weight)
 
 
-def _mean(value: Float[Array, ""]) -> Float[Array, ""]:
-    """Over the states of the batch."""
-    return jax.lax.pmean(value, STATES)
+def _mean(value: Scalar) -> Scalar:
+    """Over the states of the batch; a state that is asked about alone is a batch of its own."""
+    try:
+        return jax.lax.pmean(value, STATES)
+    except NameError:  # what JAX says of an axis that is not there
+        return value
 
 
 def _relative(value: Float[Array, "*n"], size: Float[Array, ""]) -> Float[Array, "*n"]:

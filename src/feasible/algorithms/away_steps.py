@@ -3,7 +3,8 @@
     point = sum_k weights_k corners_k        a step t along `Move.towards` goes to weights + t (Move.weights - weights)
 
 Towards a corner c the mixture's target is c alone, and t at most 1. Away from a corner a it is 2 weights - a, and t at
-most weights_a / (1 - weights_a), where nothing of a is left. Points stay in the set either way.
+most weights_a / (1 - weights_a), where nothing of a is left. Points stay in the set either way. A corner that is found
+again is kept twice, each with a weight of its own: an away step leaves one of them at a time.
 """
 
 from typing import NamedTuple

@@ -7,16 +7,17 @@
         critic:  one Adam step on the mean over B of (r + gamma Q'(s', rule's target action) - Q(s, executed))^2
         targets: actor' and critic' move towards the online networks by the ratio tau
 
-| method             | rule                  | shaping weight |
-|--------------------|-----------------------|----------------|
-| NFWPO              | `FrankWolfe(step)`    | 0              |
-| DDPG+Projection    | `PolicyGradient()`    | 0              |
-| DDPG+RewardShaping | `PolicyGradient()`    | > 0            |
-| DDPG+OptLayer      | `ThroughProjection()` | 0              |
+| method             | rule                      | shaping weight |
+|--------------------|---------------------------|----------------|
+| NFWPO              | `FrankWolfe(step)`        | 0              |
+| DDPG+Projection    | `PolicyGradient()`        | 0              |
+| DDPG+RewardShaping | `PolicyGradient()`        | > 0            |
+| DDPG+OptLayer      | `ThroughProjection()`     | 0              |
+| ProjectedGradient  | `ProjectedGradient(step)` | 0              |
 
 With `twin` there are two critics: the target takes the lesser of their values, the actor the first one's gradient. With
-`target_noise` the target's action is the policy's plus clipped noise. Both and an actor that is updated at every other
-step (`actor_interval=2`) make it TD3, with any rule.
+`target_noise` the target's action is the policy's plus clipped noise, in the box. Both and an actor that is updated at
+every other step (`actor_interval=2`) make it TD3, with any rule; but the target networks follow at every step.
 
 Against the paper's text: actions are stored as executed (its Algorithm 2 writes the proposal, its argument needs the
 executed one); target networks start as copies; a time limit is not a termination. Actor and critic are both updated
@@ -129,7 +130,7 @@ class DDPG(Algorithm[DDPGState]):
             actor_grads, metrics = self.actor_gradient(state, spec, actor_batch)
         if "critic" in due:
             gradient = jax.value_and_grad(self.critic_loss, has_aux=True)
-            (loss, seen), critic_grads = gradient(state.critic, state, spec, critic_batch, jax.random.fold_in(key, 1))
+            (loss, seen), critic_grads = gradient(state.critic, state, spec, critic_batch, jax.random.fold_in(key, 2))
             metrics = metrics | {"critic/loss": loss, **seen}
         actor_rate, critic_rate = after((actor_grads, critic_grads), self.actor_rate, self.critic_rate)
         actor, actor_optimiser = state.actor, state.actor_optimiser
@@ -179,7 +180,8 @@ class DDPG(Algorithm[DDPGState]):
         def next_value(obs: Array, noise: Array) -> Array:
             output = state.target_actor(obs, spec.low, spec.high)
             if is_used(self.target_noise):
-                output = spec.clip(output + self.target_noise * noise)
+                noisy = spec.clip(output + self.target_noise * noise)
+                output = jnp.where(self.target_noise > 0, noisy, output)  # merged agents may have none
             return jnp.min(state.target_critic.values(obs, self.rule.target_action(spec.feasible_set(obs), output)))
 
         noise = jax.random.normal(key, batch.executed.shape, batch.executed.dtype).clip(-NOISE_REACH, NOISE_REACH)

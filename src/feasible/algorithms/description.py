@@ -71,6 +71,9 @@ def changed(algorithm: Kind, changes: Mapping[str, object], owner: str) -> Kind:
     """The algorithm with other settings; one that does not exist or does not fit is named, with `owner`'s name."""
     hints = _setting_types(algorithm)
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
+    # A whole number in the place of a float would be another setting to whatever compares or merges algorithms.
+    whole = (name for name, value in values.items() if type(value) is int and hints.get(name) is float)
+    values |= {name: float(values[name]) for name in list(whole)}  # pyright: ignore[reportArgumentType]
     for name, value in values.items():
         if name not in hints:
             near = difflib.get_close_matches(name.lower(), hints, n=1, cutoff=0.0)[0]

@@ -67,7 +67,10 @@ def _settings(runs: Sequence[Run]) -> Mapping[str, Setting]:
 def _described(run: Run) -> dict[str, Setting]:
     """Its settings; those that its version of the library did not know yet by their defaults."""
     known = {name: value for name, value in run.described.items() if name not in OWN + LEFT}
-    return {**known, "algorithm": describe(build_algorithm(cast(Plain, known["algorithm"])))}
+    try:
+        return {**known, "algorithm": describe(build_algorithm(cast(Plain, known["algorithm"])))}
+    except ValueError:  # an algorithm of somebody else's: as it was described
+        return known
 
 
 def _table(runs: Sequence[Run]) -> str:

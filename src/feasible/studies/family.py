@@ -1,57 +1,33 @@
 """The whole DDPG family on one task, in the fair settings: return against infeasible proposals, at equal steps.
 
-Members are compared at the step that all of them have reached. A score is the mean return of the last ten evaluations
-up to there; shares are of the proposals after the warm-up, with the exploration and without.
+Members are compared at the step that all of them have reached.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-
-import numpy as np
-from jaxtyping import Float64
 
 from feasible.methods import METHODS
 from feasible.report.figures import figure_files
-from feasible.report.runs import SCORED, Run
+from feasible.report.runs import Run
+from feasible.studies.outcomes import Outcome, outcome
 
 PRESET = "fair"
 ABLATIONS = ("fair+actor_interval=50",)
 """Variants that show what the paper's settings do, not what a method can."""
-_SHORT = {
-    "frank_wolfe_by=gap": "steps by the gap",
+_WORDS = {
+    "frank_wolfe_by=gap": "by the gap",
     "projected_gradient_inside": "inside",
     "through_projection_penalty": "penalty",
-    "frank_wolfe_step": "step",
 }
 _TD3 = ("actor_interval=2", "target_noise=0.2", "twin=True")
 
 
 @dataclass(frozen=True)
 class Member:
-    """The seeds of one method with one set of changes, up to `step`."""
+    """One method with one set of changes."""
 
     label: str
-    runs: tuple[Run, ...]
-    step: int
-
-    @cached_property
-    def scores(self) -> Float64[np.ndarray, " n"]:
-        found = []
-        for run in self.runs:
-            returns = run.series["eval/return"]
-            found.append(returns.values[returns.steps <= self.step][-SCORED:].mean())
-        return np.array(found)
-
-    def share(self, metric: str) -> float:
-        """Of the proposals that a counter of violations has counted, the mean over seeds."""
-        shares = []
-        for run in self.runs:
-            counted, algorithm = run.series[metric], run.described["algorithm"]
-            assert isinstance(algorithm, Mapping)
-            known = counted.steps <= self.step
-            shares.append(counted.values[known][-1] / (counted.steps[known][-1] + 1 - int(str(algorithm["warmup"]))))
-        return float(np.mean(shares))
+    outcome: Outcome
 
 
 def members(task: str, runs: Sequence[Run]) -> list[Member]:
@@ -61,38 +37,51 @@ def members(task: str, runs: Sequence[Run]) -> list[Member]:
         if (run.task, run.preset) == (task, PRESET) and _is_ddpg(run) and run.variant not in ABLATIONS:
             groups.setdefault((run.algo, run.variant), []).append(run)
     step = min((run.reached for own in groups.values() for run in own), default=0)
-    found = [Member(_label(algo, variant), tuple(own), step) for (algo, variant), own in groups.items()]
-    return sorted(found, key=lambda member: -member.scores.mean())
+    found = [Member(label(own[0]), outcome(own, step)) for own in groups.values()]
+    return sorted(found, key=lambda member: -member.outcome.scores.mean())
 
 
-def rows(task: str, runs: Sequence[Run]) -> Iterator[list[str]]:
+def rows(found: Sequence[Member]) -> list[list[str]]:
     """Method, score and both shares of each member."""
-    for member in members(task, runs):
-        seeds = "" if len(member.scores) == 5 else f"; {len(member.scores)} seeds"
-        score = f"{_number(member.scores.mean())} ± {_number(member.scores.std())}{seeds}"
-        shares = [member.share(f"violation/{kind}_count") for kind in ("proposed", "intended")]
-        yield [member.label, score, *(f"{share:.1%}" for share in shares)]
+    return [
+        [one.label, one.outcome.score, f"{one.outcome.infeasible:.1%}", f"{one.outcome.intended:.1%}"] for one in found
+    ]
 
 
-def figures(task: str, runs: Sequence[Run]) -> Iterator[tuple[str, bytes]]:
-    """A point a member, right and up is worse and better; bars are standard deviations over seeds."""
+def figures(task: str, found: Sequence[Member]) -> Iterator[tuple[str, bytes]]:
+    """A point a member: to the left it stays inside, up it returns more. Bars are standard deviations over seeds."""
     from matplotlib.figure import Figure
 
-    found = members(task, runs)
     if len(found) < 2:
         return
     figure = Figure(figsize=(6.4, 4.2))
     axes = figure.subplots()
-    for number, member in enumerate(found):
-        share, scores = 100 * member.share("violation/proposed_count"), member.scores
-        marker = "osD^vP*X<>"[number % 10]
-        axes.errorbar(share, scores.mean(), scores.std(), fmt=marker, capsize=2, label=member.label)
+    for place, one in enumerate(found):
+        scores, marker = one.outcome.scores, "osD^vP*X<>"[place % 10]
+        axes.errorbar(100 * one.outcome.infeasible, scores.mean(), scores.std(), fmt=marker, capsize=2, label=one.label)
     axes.set_xlim(left=0)
     axes.set_xlabel("infeasible proposals, %")
     axes.set_ylabel("return")
-    axes.set_title(f"{task}, fair settings, {found[0].step:,} steps")
+    axes.set_title(f"{task}, fair settings, {found[0].outcome.reached:,} steps")
     axes.legend(fontsize=7)
     yield from figure_files(f"family-{task}", figure)
+
+
+def label(run: Run) -> str:
+    """The method's title, the step of a Frank-Wolfe rule, and what was changed, in words where there are some."""
+    changes = [change for change in run.variant.split("+") if change and change != PRESET]
+    words = []
+    if all(change in changes for change in _TD3):
+        changes = [change for change in changes if change not in _TD3]
+        words.append("TD3")
+    rule = _rule(run)
+    if rule["kind"] == "FrankWolfe":
+        changes = [change for change in changes if not change.startswith("frank_wolfe_step")]
+        words.append(f"step {rule['step']}")
+    for change in changes:
+        name, _, value = change.partition("=")
+        words.append(_WORDS.get(change) or f"{_WORDS.get(name, name)} {value}")
+    return METHODS[run.algo].title + "".join(f", {word}" for word in words)
 
 
 def _is_ddpg(run: Run) -> bool:
@@ -100,17 +89,7 @@ def _is_ddpg(run: Run) -> bool:
     return isinstance(algorithm, Mapping) and algorithm["kind"] == "DDPG"
 
 
-def _label(algo: str, variant: str) -> str:
-    """The method's title and what was changed, in words where there are some."""
-    changes = [change for change in variant.split("+") if change and change != PRESET]
-    if all(change in changes for change in _TD3):
-        changes = ["TD3", *(change for change in changes if change not in _TD3)]
-    words = []
-    for change in changes:
-        name, _, value = change.partition("=")
-        words.append(_SHORT.get(change) or (f"{_SHORT.get(name, name)} {value}" if value else change))
-    return METHODS[algo].title + "".join(f", {word}" for word in words)
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
+def _rule(run: Run) -> Mapping[str, object]:
+    algorithm = run.described["algorithm"]
+    rule = algorithm["rule"] if isinstance(algorithm, Mapping) else None
+    return rule if isinstance(rule, Mapping) else {"kind": None}

@@ -11,12 +11,8 @@ or TASK/family (all of the DDPG family in the fair settings).
 import argparse
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-import numpy as np
-from jaxtyping import Float64
 
 from feasible.methods import METHODS, build_algorithm
 from feasible.report.charts import all_charts
@@ -24,11 +20,12 @@ from feasible.report.figures import all_figures
 from feasible.report.groups import group_runs
 from feasible.report.paper import PRINTED, REFERENCES
 from feasible.report.published import publish, read_published
-from feasible.report.runs import SCORED, Run, Runs, find_runs, in_order, read_runs
+from feasible.report.runs import Run, Runs, find_runs, in_order, read_runs
 from feasible.report.style import looks
 from feasible.reproduction import ITEMS
 from feasible.run.archive import write_atomically
 from feasible.studies import family
+from feasible.studies.outcomes import number, outcome
 from feasible.tasks import TASKS, Preset
 
 RESULTS, FIGURES = Path("results"), Path("docs/figures/reproduction")
@@ -37,48 +34,17 @@ PRESETS: tuple[Preset, ...] = ("paper", "fair")
 _BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What the seeds of one method have come to."""
-
-    scores: Float64[np.ndarray, " n"]
-    """Mean return of each seed's last evaluations, at the step that it has reached."""
-    share: float
-    """Of proposals that were infeasible, the mean over seeds."""
-    violation: float
-    """The largest of an executed action, in training and evaluation."""
-    reached: int
-    steps: int
-
-    def __str__(self) -> str:
-        seeds = "" if len(self.scores) == 5 else f"; {len(self.scores)} seed{'s' if len(self.scores) > 1 else ''}"
-        steps = "" if self.reached >= self.steps else f"; {self.reached:,} of {self.steps:,} steps"
-        return f"{_number(self.scores.mean())} ± {_number(self.scores.std())}{seeds}{steps}"
-
-
-def outcome(runs: Sequence[Run], until: int | None = None) -> Outcome:
-    """Of the runs of one method, all seeds at the step `until`, or the one that the slowest has reached."""
-    reached = until or min(run.reached for run in runs)
-    scores = []
-    for run in runs:
-        returns = run.series["eval/return"]
-        scores.append(returns.values[returns.steps <= reached][-SCORED:].mean())
-    shares = [share for run in runs if (share := run.infeasible_share) is not None]
-    violation = max((run.executed_violation or 0.0) for run in runs)
-    return Outcome(np.array(scores), float(np.mean(shares)), violation, reached, runs[0].steps)
-
-
 def task_table(task: str, runs: Runs) -> str:
     """Rows are methods; columns what the paper prints, and our score and infeasible proposals in each preset."""
     own = [run for run in runs.all if run.task == task]
     rows = []
     for algo in [algo for algo in METHODS if algo in ITEMS["all"][task]]:
-        cells = [METHODS[algo].title, _number(PRINTED[task, algo]) if (task, algo) in PRINTED else ""]
+        cells = [METHODS[algo].title, number(PRINTED[task, algo]) if (task, algo) in PRINTED else ""]
         for preset in PRESETS:
             found = outcome(members) if (members := preset_runs(own, algo, preset)) else None
-            cells += [str(found), f"{found.share:.1%}"] if found else ["not run", ""]
+            cells += [str(found), f"{found.infeasible:.1%}"] if found else ["not run", ""]
         rows.append(cells)
-    rows += [[label, "", _number(level), "", _number(level), ""] for label, level in REFERENCES.get(task, ())]
+    rows += [[label, "", number(level), "", number(level), ""] for label, level in REFERENCES.get(task, ())]
     columns = ["method", "paper prints", "ours, paper", "infeasible", "ours, fair", "infeasible"]
     return _markdown(columns, rows)
 
@@ -89,17 +55,16 @@ def variants_table(task: str, algo: str, variants: Sequence[str], runs: Runs) ->
     groups = {name: [run for run in own if (run.variant or "paper") == name] for name in variants}
     common, rows = min(run.reached for members in groups.values() for run in members), []
     for name, members in groups.items():
-        found, then = outcome(members), outcome(members, common)
-        middle = f"{_number(then.scores.mean())} ± {_number(then.scores.std())}"
-        rows.append([name, middle, str(found), f"{found.share:.1%}"])
-    return _markdown(["variant", f"at {common:,} steps", "at its end", "infeasible"], rows)
+        then = outcome(members, common)
+        rows.append([name, then.score, f"{then.infeasible:.1%}", str(outcome(members))])
+    return _markdown(["variant", f"at {common:,} steps", "infeasible", "at its end"], rows)
 
 
 def family_table(task: str, runs: Runs) -> str:
     """Rows are all of the DDPG family, the best first, at the step that all have reached."""
     found = family.members(task, runs.all)
-    columns = ["method", f"score at {found[0].step:,} steps", "infeasible", "without exploration"]
-    return _markdown(columns, list(family.rows(task, runs.all)))
+    columns = ["method", f"score at {found[0].outcome.reached:,} steps", "infeasible", "without exploration"]
+    return _markdown(columns, family.rows(found))
 
 
 def rewritten(page: str, runs: Runs) -> str:
@@ -130,7 +95,8 @@ def figures(runs: Runs) -> Iterator[tuple[str, bytes]]:
             if name.endswith(".svg"):
                 yield f"{preset}-{name}", contents
     for task in TASKS:
-        yield from ((name, contents) for name, contents in family.figures(task, runs.all) if name.endswith(".svg"))
+        drawn = family.figures(task, family.members(task, runs.all))
+        yield from ((name, contents) for name, contents in drawn if name.endswith(".svg"))
 
 
 def _of_preset(runs: Sequence[Run], preset: str) -> list[Run]:
@@ -151,10 +117,6 @@ def _same_in_both(task: str, algo: str) -> bool:
 def preset_runs(runs: Sequence[Run], algo: str, preset: str) -> list[Run]:
     """Those of one method among a task's runs, in one preset and without other changes."""
     return [run for run in _of_preset(runs, preset) if run.algo == algo]
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
 
 
 def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
