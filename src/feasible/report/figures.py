@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FORMATS = ("png", "svg")
 DPI = 150
 POINTS = 400  # of a curve: as many as its width has pixels to tell apart
-_STYLE = {
+STYLE = {
     "axes.grid": True,
     "axes.spines.right": False,
     "axes.spines.top": False,
@@ -38,7 +38,7 @@ def all_figures(
     """The files of all figures, by name."""
     import matplotlib
 
-    with matplotlib.rc_context(_STYLE):  # pyright: ignore[reportArgumentType]
+    with matplotlib.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
         for chart in charts:
             if chart.kind.on_page_only:
                 continue

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from feasible.methods import METHODS
-from feasible.report.figures import figure_files
+from feasible.report.figures import STYLE, figure_files
 from feasible.report.runs import Run
 from feasible.studies.outcomes import Outcome, outcome
 
@@ -50,21 +50,25 @@ def rows(found: Sequence[Member]) -> list[list[str]]:
 
 def figures(task: str, found: Sequence[Member]) -> Iterator[tuple[str, bytes]]:
     """A point a member: to the left it stays inside, up it returns more. Bars are standard deviations over seeds."""
+    import matplotlib
     from matplotlib.figure import Figure
 
     if len(found) < 2:
         return
-    figure = Figure(figsize=(6.4, 4.2))
-    axes = figure.subplots()
-    for place, one in enumerate(found):
-        scores, marker = one.outcome.scores, "osD^vP*X<>"[place % 10]
-        axes.errorbar(100 * one.outcome.infeasible, scores.mean(), scores.std(), fmt=marker, capsize=2, label=one.label)
-    axes.set_xlim(left=0)
-    axes.set_xlabel("infeasible proposals, %")
-    axes.set_ylabel("return")
-    axes.set_title(f"{task}, fair settings, {found[0].outcome.reached:,} steps")
-    axes.legend(fontsize=7)
-    yield from figure_files(f"family-{task}", figure)
+    with matplotlib.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
+        figure = Figure(figsize=(8.2, 3.8))
+        axes = figure.subplots()
+        colours = matplotlib.colormaps["tab20"].colors  # pyright: ignore[reportAttributeAccessIssue]
+        for place, one in enumerate(found):
+            share, scores = 100 * one.outcome.infeasible, one.outcome.scores
+            look = {"fmt": "osD^vP*X<>"[place % 10], "color": colours[place % 20], "capsize": 2}
+            axes.errorbar(share, scores.mean(), scores.std(), label=one.label, **look)
+        axes.set_xlim(left=0)
+        axes.set_xlabel("infeasible proposals, %")
+        axes.set_ylabel("return")
+        axes.set_title(f"{task}, fair settings, {found[0].outcome.reached:,} steps")
+        axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        yield from figure_files(f"family-{task}", figure)
 
 
 def label(run: Run) -> str:
