@@ -70,10 +70,7 @@ Kind = TypeVar("Kind", bound=Algorithm)
 def changed(algorithm: Kind, changes: Mapping[str, object], owner: str) -> Kind:
     """The algorithm with other settings; one that does not exist or does not fit is named, with `owner`'s name."""
     hints = _setting_types(algorithm)
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
-    # A whole number in the place of a float would be another setting to whatever compares or merges algorithms.
-    whole = (name for name, value in values.items() if type(value) is int and hints.get(name) is float)
-    values |= {name: float(values[name]) for name in list(whole)}  # pyright: ignore[reportArgumentType]
+    values = {name: _as_kept(value, hints.get(name)) for name, value in changes.items()}
     for name, value in values.items():
         if name not in hints:
             near = difflib.get_close_matches(name.lower(), hints, n=1, cutoff=0.0)[0]
@@ -128,6 +125,13 @@ def _check_range(name: str, value: object, owner: str) -> None:
             raise ValueError(f"{owner}: {name} must be between 0 and 1, not {number}.")
         if name not in ANY_SIGN and number < 0:
             raise ValueError(f"{owner}: {name} must be at least 0, not {number}.")
+
+
+def _as_kept(value: object, hint: object) -> object:
+    """Lists as tuples, whole numbers as the floats that settings are: algorithms are compared and merged by them."""
+    if isinstance(value, list):
+        return tuple(value)
+    return float(value) if type(value) is int and hint is float else value
 
 
 def _fits(value: object, hint: object) -> bool:

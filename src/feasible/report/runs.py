@@ -69,10 +69,16 @@ class Run:
     @property
     def infeasible_share(self) -> float | None:
         """Share of the proposals after the warm-up that were infeasible, the one after the last step included."""
-        counted, algorithm = self.series.get("violation/proposed_count"), self.described.get("algorithm")
+        return self.share("violation/proposed_count", self.reached)
+
+    def share(self, counter: str, step: int) -> float | None:
+        """What a counter of proposals had come to after so many steps, as a share of all since the warm-up."""
+        counted, algorithm = self.series.get(counter), self.described.get("algorithm")
         warmup = algorithm.get("warmup", 0) if isinstance(algorithm, Mapping) else 0
-        proposals = self.reached + 1 - (warmup if isinstance(warmup, int) else 0)
-        return float(counted.values[-1]) / proposals if counted is not None and proposals > 1 else None
+        proposals = step + 1 - (warmup if isinstance(warmup, int) else 0)
+        if counted is None or proposals <= 1:
+            return None
+        return float(counted.values[counted.steps <= step][-1]) / proposals
 
     @property
     def executed_violation(self) -> float | None:

@@ -1,6 +1,6 @@
 """What the seeds of one method have come to at a step: scores, infeasible proposals, and in how few words to say so."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,20 +40,11 @@ def outcome(runs: Sequence[Run], until: int | None = None) -> Outcome:
     for run in runs:
         returns = run.series["eval/return"]
         scores.append(returns.values[returns.steps <= reached][-SCORED:].mean())
-    infeasible, intended = (
-        float(np.mean([_share(run, f"violation/{kind}_count", reached) for run in runs]))
-        for kind in ("proposed", "intended")
-    )
+    counters = ("violation/proposed_count", "violation/intended_count")
+    shares = [[share for run in runs if (share := run.share(counter, reached)) is not None] for counter in counters]
+    infeasible, intended = (float(np.mean(known)) for known in shares)
     return Outcome(np.array(scores), infeasible, intended, reached, runs[0].steps)
 
 
 def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.2f}"
-
-
-def _share(run: Run, metric: str, until: int) -> float:
-    """Of the proposals that a counter has counted up to a step, the one after that step included."""
-    counted, algorithm = run.series[metric], run.described["algorithm"]
-    warmup = algorithm.get("warmup", 0) if isinstance(algorithm, Mapping) else 0
-    known = counted.steps <= until
-    return float(counted.values[known][-1]) / (int(counted.steps[known][-1]) + 1 - int(str(warmup)))

@@ -42,7 +42,7 @@ class Score:
 
 def play(task: str, act: Callable[[Observations], Actions], seeds: Sequence[int]) -> Float64[np.ndarray, " copies"]:
     """The returns of one episode for each seed."""
-    env = tasks.make_vec(task, len(seeds), on_infeasible="project")  # rates that are feasible but for rounding
+    env = tasks.make_vec(task, len(seeds))
     obs, _ = env.reset(seed=list(seeds))  # pyright: ignore[reportArgumentType]
     returns = np.zeros(len(seeds))
     for _ in range(tasks.find_task(task).episode_length):
