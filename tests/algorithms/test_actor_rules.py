@@ -272,6 +272,21 @@ def test_the_penalty_is_the_gradient_of_half_the_squared_distance() -> None:
         np.testing.assert_allclose(d, slopes, atol=1e-7)
 
 
+TARGETS = [
+    (PolicyGradient(), False),
+    (ThroughProjection(), True),
+    (ThroughProjection(project_target=False), False),
+    (FrankWolfe(0.05), False),
+    (ProjectedGradient(0.1), True),
+]
+
+
+@pytest.mark.parametrize(("rule", "projected"), TARGETS)
+def test_which_action_the_critic_s_target_takes(rule: ActorRule, projected: bool) -> None:
+    target = rule.target_action(Ball(jnp.zeros(2), 1.0), jnp.array([3.0, 4.0]))
+    np.testing.assert_allclose(target, [0.6, 0.8] if projected else [3.0, 4.0])
+
+
 class OpaqueBall(Ball):
     """A ball whose projection has derivative zero."""
 

@@ -75,9 +75,13 @@ class ThroughProjection(ActorRule):
 
     `penalty` times the mean norm of the critic's gradients over the batch is the weight of ||x0 - P(x0)||^2 / 2, taken
     off the critic's value: proposals outside are pulled back, also where the gradient is zero.
+
+    The critic's target takes the projection of the target policy's output, or with `project_target=False`, as DDPG's
+    does, that output itself.
     """
 
     penalty: float = 0.0
+    project_target: bool = True
 
     def direction(self, feasible_set: ActionSet, proposed: Action, gradient: ActionGradient) -> tuple[Action, Metrics]:
         projected, pull_back = jax.vjp(feasible_set.project, proposed)
@@ -89,7 +93,7 @@ class ThroughProjection(ActorRule):
         return pulled, metrics
 
     def target_action(self, feasible_set: ActionSet, proposed: Action) -> Action:
-        return feasible_set.project(proposed)
+        return feasible_set.project(proposed) if self.project_target else proposed
 
 
 class FrankWolfe(ActorRule):
