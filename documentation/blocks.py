@@ -1,6 +1,5 @@
 """Generated parts of the pages: what stands between `<!-- generated: NAME -->` and `<!-- end -->` is of the code."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -13,12 +12,12 @@ from feasible.report.published import read_published
 from feasible.report.runs import Run
 from feasible.reproduction import ITEMS
 from feasible.studies.as_authors import DEPARTURES
+from feasible.studies.blocks import remade
 from feasible.studies.outcomes import outcome
 from feasible.studies.reproduced import PRESETS, RESULTS, preset_runs
 from feasible.tasks import TASKS
 
 ROOT = Path(__file__).parents[1]
-_BLOCK = re.compile(r"(<!-- generated: (?P<name>[\w -]+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def pages() -> Iterator[Path]:
@@ -30,11 +29,11 @@ def pages() -> Iterator[Path]:
 def regenerated(text: str) -> str:
     """A page with its generated parts made anew."""
 
-    def made(match: re.Match[str]) -> str:
-        kind, _, subject = match["name"].partition(" ")
-        return f"{match[1]}\n{_MAKERS[kind](subject)}\n\n{match[3]}"
+    def made(name: str) -> str:
+        kind, _, subject = name.partition(" ")
+        return f"\n{_MAKERS[kind](subject)}\n\n"
 
-    return _BLOCK.sub(made, text)
+    return remade(text, "generated", made)
 
 
 def departures_table(method: str) -> str:

@@ -54,6 +54,8 @@ def test_a_family_is_ordered_by_score_and_leaves_other_presets_and_algorithms_ou
     assert {one.outcome.reached for one in found} == {12 * EVERY}
     assert rows(found)[1] == ["NFWPO, step 0.01", "7.50 ± 0.00", "25.0%", "12.5%"]
     assert members("halfcheetah", runs) == []
+    assert [one.label for one in members("reacher", runs, 13 * EVERY)] == ["NFWPO, step 0.01"]
+    assert members("reacher", runs, 13 * EVERY)[0].outcome.reached == 20 * EVERY
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,10 @@ from feasible.report.runs import Run
 from feasible.studies.outcomes import Outcome, outcome
 
 PRESET = "fair"
-ABLATIONS = ("fair+actor_interval=50",)
-"""Variants that show what the paper's settings do, not what a method can."""
+ABLATIONS = ("fair+actor_interval=50", "fair+through_projection_project_target=False", "fair+alone")
+"""Variants that show what a setting does, or trained without a population, not what a method can."""
+LONG = {"halfcheetah": 300_000}
+"""The least step of those who are drawn: some were run for a first look only."""
 _WORDS = {
     "frank_wolfe_by=gap": "by the gap",
     "projected_gradient_inside": "inside",
@@ -30,14 +32,16 @@ class Member:
     outcome: Outcome
 
 
-def members(task: str, runs: Sequence[Run]) -> list[Member]:
-    """The best score first."""
+def members(task: str, runs: Sequence[Run], least: int | None = None) -> list[Member]:
+    """Those whose runs have all reached the least step (none given: `LONG`), the best score first."""
+    least = LONG.get(task, 0) if least is None else least
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         if (run.task, run.preset) == (task, PRESET) and _is_ddpg(run) and run.variant not in ABLATIONS:
             groups.setdefault((run.algo, run.variant), []).append(run)
-    step = min((run.reached for own in groups.values() for run in own), default=0)
-    found = [Member(label(own[0]), outcome(own, step)) for own in groups.values()]
+    long = [own for own in groups.values() if min(run.reached for run in own) >= least]
+    step = min((run.reached for own in long for run in own), default=0)
+    found = [Member(label(own[0]), outcome(own, step)) for own in long]
     return sorted(found, key=lambda member: -member.outcome.scores.mean())
 
 

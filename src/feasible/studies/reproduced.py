@@ -5,11 +5,10 @@
 
 A table stands in a page between `<!-- table: NAME -->` and `<!-- end -->`, where NAME is a task (the paper's values
 beside ours in both presets), TASK/ALGO/VARIANT,VARIANT... (variants of one method; `paper` is the one without a name)
-or TASK/family (all of the DDPG family in the fair settings).
+or TASK/family (the DDPG family in the fair settings; TASK/family/STEP: those who reached the step).
 """
 
 import argparse
-import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -25,13 +24,13 @@ from feasible.report.style import looks
 from feasible.reproduction import ITEMS
 from feasible.run.archive import write_atomically
 from feasible.studies import family
+from feasible.studies.blocks import remade
 from feasible.studies.outcomes import number, outcome
 from feasible.tasks import TASKS, Preset
 
 RESULTS, FIGURES = Path("results"), Path("docs/figures/reproduction")
 PAGES = (Path("docs/reproduction.md"), Path("docs/beyond.md"))
 PRESETS: tuple[Preset, ...] = ("paper", "fair")
-_BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def task_table(task: str, runs: Runs) -> str:
@@ -60,9 +59,9 @@ def variants_table(task: str, algo: str, variants: Sequence[str], runs: Runs) ->
     return _markdown(["variant", f"at {common:,} steps", "infeasible", "at its end"], rows)
 
 
-def family_table(task: str, runs: Runs) -> str:
-    """Rows are all of the DDPG family, the best first, at the step that all have reached."""
-    found = family.members(task, runs.all)
+def family_table(task: str, runs: Runs, least: int | None = None) -> str:
+    """Rows are the DDPG family, the best first, at the step that all who reached the least have reached."""
+    found = family.members(task, runs.all, least)
     columns = ["method", f"score at {found[0].outcome.reached:,} steps", "infeasible", "without exploration"]
     return _markdown(columns, family.rows(found))
 
@@ -70,19 +69,20 @@ def family_table(task: str, runs: Runs) -> str:
 def rewritten(page: str, runs: Runs) -> str:
     """The page with its tables made anew."""
 
-    def table(block: re.Match[str]) -> str:
-        match block[2].split("/"):
+    def table(name: str) -> str:
+        match name.split("/"):
             case [task, "family"]:
-                made = family_table(task, runs)
+                return family_table(task, runs)
+            case [task, "family", least]:
+                return family_table(task, runs, int(least))
             case [task, algo, variants]:
-                made = variants_table(task, algo, variants.split(","), runs)
+                return variants_table(task, algo, variants.split(","), runs)
             case [task]:
-                made = task_table(task, runs)
+                return task_table(task, runs)
             case _:
-                raise ValueError(f"{block[2]!r} names no table.")
-        return block[1] + made + block[3]
+                raise ValueError(f"{name!r} names no table.")
 
-    return _BLOCK.sub(table, page)
+    return remade(page, "table", table)
 
 
 def figures(runs: Runs) -> Iterator[tuple[str, bytes]]:
