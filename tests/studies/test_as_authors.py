@@ -29,6 +29,7 @@ from feasible.studies.as_authors import (
     departures,
     run_config,
 )
+from feasible.studies.as_authors.__main__ import main
 from feasible.tasks import TASKS
 
 SOFT = "sac-projection"
@@ -164,6 +165,20 @@ def test_runs_train_to_their_end(task: str, algo: str, tmp_path: Path) -> None:
     loaded, policy = load_policy(folder.policy, plant(tasks.make(task)).spec)
     assert describe(loaded) == config.algorithm
     assert all(np.isfinite(leaf).all() for leaf in leaves(policy))
+
+
+def test_the_command_trains_departures_one_by_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    names = ["mirrored", "integer-target"]
+    short = ["--departures", *names, "--seeds", "3", "--steps", "30", "--out", str(tmp_path)]
+    assert main(["--train", "bss-5", "ddpg-optlayer", *short]) == 0
+    for name in names:
+        folder = RunFolder(tmp_path / "bss-5" / f"ddpg-optlayer+{name}" / "seed-3")
+        assert folder.config().algorithm == describe(departures("bss-5", "ddpg-optlayer")[name])
+        assert read_metrics(folder.metrics)[-1]["step"] == 30
+    with pytest.raises(SystemExit, match="2"):
+        main(["--train", "bss-5", "nfwpo", "--departures", "mirrored", "--out", str(tmp_path / "none")])
+    assert "nfwpo on bss-5 has no departure 'mirrored'; it has targets-apart" in capfd.readouterr().err
+    assert not (tmp_path / "none").exists()
 
 
 def test_policy_gradient_keeps_its_rule() -> None:

@@ -1,6 +1,7 @@
 """The methods as their authors' published code runs them: every difference from the text, alone and all together.
 
     python -m feasible.studies.as_authors        # which departures there are, and of which method on which task
+    python -m feasible.studies.as_authors --train nsfnet ddpg-optlayer --departures mirrored
 
 `as_authors(task, algo)` has all departures of a method on a task, `departures(task, algo)` one at a time, both from
 the `paper` settings; `run_config` makes runs of them. The core carries no trace of them: an algorithm here is one of

@@ -1,9 +1,15 @@
-"""Prints every departure with the methods and tasks that it concerns."""
+"""Prints every departure with the methods and tasks that it concerns, or trains a method with them, one by one."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from feasible.studies.as_authors.departures import DEPARTURES, Departure
+from feasible.run.processes import Processes
+from feasible.run.sweep import prepare, run_all
+from feasible.studies.as_authors.departures import DEPARTURES, Departure, departures, run_config
 
 
 def print_departures() -> None:
@@ -22,5 +28,28 @@ def concerns(departure: Departure) -> str:
     return "\n".join(f"{methods}: {', '.join(where)}" for methods, where in tasks.items())
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--train", nargs=2, metavar=("TASK", "ALGO"), help="train this method; without it, print all")
+    parser.add_argument("--departures", nargs="+", metavar="NAME", help="those to train, one at a time (default: all)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--steps", type=int, help="of every run (default: the paper's)")
+    parser.add_argument("--jobs", type=int, help="runs at a time (default: as many as there are cores)")
+    parser.add_argument("--out", type=Path, default=Path("runs"))
+    given = parser.parse_args(arguments)
+    if not given.train:
+        print_departures()
+        return 0
+    task, algo = given.train
+    try:
+        names = given.departures or list(departures(task, algo))
+        configs = [run_config(task, algo, seed, name, given.steps) for seed in given.seeds for name in names]
+        folders = prepare(given.out, configs)
+    except (ValueError, FileExistsError) as error:
+        parser.error(str(error))
+    return int(bool(run_all(folders, Console(), Processes(given.jobs))))
+
+
 if __name__ == "__main__":
-    print_departures()
+    raise SystemExit(main())
