@@ -1,7 +1,7 @@
 """The published page follows from the published results."""
 
 import re
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +33,7 @@ class TestPages:
 
     def test_a_changed_table_would_be_noticed(self, name: Path, results: Runs) -> None:
         page = (ROOT / name).read_text()
-        first = re.search(r"\d,\d{3} ±", page)
+        first = re.search(r"[\d.,]+ ±", page)
         assert first is not None
         assert rewritten(page.replace(first[0], "9,999 ±", 1), results) == page
 
@@ -45,6 +45,20 @@ def test_every_figure_of_the_pages_is_drawn_from_the_results(results: Runs) -> N
     assert shown
     assert shown <= drawn
     assert drawn == {path.name for path in (ROOT / FIGURES).iterdir()}
+
+
+def test_runs_in_a_population_and_alone_agree_within_noise(results: Runs) -> None:
+    """Means over seeds differ by less than two standard errors at nearly every evaluation: by chance in 8% of them."""
+    curves = []
+    for variant in ("fair", "fair+alone"):
+        members = [run for run in results.all if (run.task, run.algo, run.variant) == ("reacher", "nfwpo", variant)]
+        assert [run.seed for run in members] == [0, 1, 2, 3, 4]
+        curves.append([dict(zip(*astuple(run.series["eval/return"]), strict=True)) for run in members])
+    steps = sorted(set.intersection(*(set(curve) for curve in [*curves[0], *curves[1]])))
+    assert len(steps) > 50
+    together, alone = (np.array([[curve[step] for step in steps] for curve in own]) for own in curves)
+    error = np.sqrt((together.var(0, ddof=1) + alone.var(0, ddof=1)) / 5)
+    assert np.mean(np.abs(together.mean(0) - alone.mean(0)) > 2 * error) <= 0.08
 
 
 def test_nothing_infeasible_was_executed_in_any_published_run(results: Runs) -> None:

@@ -14,7 +14,7 @@ from feasible.studies.outcomes import Outcome, outcome
 PRESET = "fair"
 ABLATIONS = ("fair+actor_interval=50", "fair+through_projection_project_target=False", "fair+alone")
 """Variants that show what a setting does, or trained without a population, not what a method can."""
-LONG = {"halfcheetah": 300_000}
+LONG = {"halfcheetah": 300_000, "reacher": 300_000}
 """The least step of those who are drawn: some were run for a first look only."""
 _WORDS = {
     "frank_wolfe_by=gap": "by the gap",

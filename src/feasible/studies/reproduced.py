@@ -29,7 +29,7 @@ from feasible.studies.outcomes import number, outcome
 from feasible.tasks import TASKS, Preset
 
 RESULTS, FIGURES = Path("results"), Path("docs/figures/reproduction")
-PAGES = (Path("docs/reproduction.md"), Path("docs/beyond.md"))
+PAGES = (Path("docs/reproduction.md"), Path("docs/beyond.md"), Path("docs/performance.md"))
 PRESETS: tuple[Preset, ...] = ("paper", "fair")
 
 
