@@ -285,6 +285,11 @@ def test_settings_that_do_not_fit_are_named(changes: dict[str, object], said: st
         fs.NFWPO(drift(), **changes)  # pyright: ignore[reportArgumentType]
 
 
+def test_a_margin_leaves_something_of_the_set() -> None:
+    with pytest.raises(ValueError, match=r"ProjectedGradient: projected_gradient_margin must be below 1, not 1\.0"):
+        fs.ProjectedGradient(drift(), projected_gradient_margin=1.0)
+
+
 def test_lists_are_settings_too() -> None:
     algorithm = fs.NFWPO(drift(), hidden_layers=[8, 4], noise=[0.1, 0.2]).algorithm
     assert isinstance(algorithm, DDPG)

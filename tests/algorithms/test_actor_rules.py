@@ -230,6 +230,24 @@ def test_projected_gradient_stands_still_at_the_best_point_only() -> None:
     np.testing.assert_allclose(moves([1.2, 1.6]), [-0.6, -0.8])
 
 
+def test_a_margin_shrinks_the_set_for_references() -> None:
+    low, high = np.array([-1.0, 0.0, -3.0]), np.array([1.0, 2.0, 3.0])
+    proposals, gradients = np.random.default_rng(4).normal(size=(2, 200, 3)) * 2
+    rule, box = ProjectedGradient(0.5, margin=0.2), Box(jnp.asarray(low), jnp.asarray(high))
+
+    def one(z: Array, g: Array) -> Array:
+        return z + rule.direction(box, z, lambda a: g)[0]
+
+    references = jax.vmap(one, axis_name=STATES)(jnp.asarray(proposals), jnp.asarray(gradients))
+    middle, half = (low + high) / 2, 0.8 * (high - low) / 2
+    ends = np.clip(proposals, low, high) + 0.5 * gradients / np.linalg.norm(gradients, axis=1).mean()
+    expected = np.clip(ends, middle - half, middle + half)
+    np.testing.assert_allclose(references, expected, atol=1e-12)
+    assert (expected == ends).all(1).sum() > 10  # where it does not bind, nothing changes
+    best = jax.vmap(one, axis_name=STATES)(jnp.array([[1.0, 2.0, 3.0]]), jnp.ones((1, 3)))
+    np.testing.assert_allclose(best[0], [0.8, 1.8, 2.4])
+
+
 def test_a_state_that_is_asked_about_alone_is_a_batch_of_one() -> None:
     g, proposed = jnp.array([3.0, 4.0]), jnp.array([0.1, 0.2])
     for rule in (ProjectedGradient(0.1), ThroughProjection(0.5), FrankWolfe(0.2, by="gap")):

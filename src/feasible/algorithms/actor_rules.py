@@ -168,17 +168,29 @@ class ProjectedGradient(ActorRule):
     where the constraint binds.) Where it binds, r is the feasible point nearest to the step, the fixed points
     x = P(x + t g) are the stationary points of Q(s, .) on the set for every t > 0, and r - x is a direction of ascent:
     <g, r - x> >= ||r - x||^2 m / step.
+
+    A policy that is regressed to points of the boundary ends on both sides of it. With a `margin` the step ends in the
+    set shrunk by that share towards its centre c, S' = c + (1 - margin) (S - c): r is then the projection on S', which
+    is c + (1 - margin) P(c + (z - c) / (1 - margin)) for z = x + step g / m. Where S' does not bind, nothing changes.
     """
 
     step: float
     inside: float = 1.0
+    margin: float = 0.0
 
     def direction(self, feasible_set: ActionSet, proposed: Action, gradient: ActionGradient) -> tuple[Action, Metrics]:
         projected = feasible_set.project(proposed)
         g = gradient(projected)
         size = jnp.linalg.norm(g)
-        reference = feasible_set.project(projected + self.step * _relative(g, size))
+        reference = self._inside(feasible_set, projected + self.step * _relative(g, size))
         return reference - projected + self.inside * (projected - proposed), {"actor/grad_executed": size}
+
+    def _inside(self, feasible_set: ActionSet, point: Action) -> Action:
+        """The nearest point of the set less its margin."""
+        if not is_used(self.margin):
+            return feasible_set.project(point)
+        centre, kept = feasible_set.centre(), 1.0 - self.margin
+        return centre + kept * (feasible_set.project(centre + (point - centre) / kept) - centre)
 
     def target_action(self, feasible_set: ActionSet, proposed: Action) -> Action:
         return feasible_set.project(proposed)

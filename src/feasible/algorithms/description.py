@@ -111,6 +111,7 @@ def _setting_types(algorithm: Algorithm) -> dict[str, object]:
 
 
 SHARES = ("discount", "target_ratio", "trace", "epsilon", "frank_wolfe_step")
+BELOW_ONE = ("projected_gradient_margin",)
 ANY_SIGN = ("entropy_target", "log_std")
 
 
@@ -123,6 +124,8 @@ def _check_range(name: str, value: object, owner: str) -> None:
             raise ValueError(f"{owner}: {name} must be finite, not {number}.")
         if name in SHARES and not 0 <= number <= 1:
             raise ValueError(f"{owner}: {name} must be between 0 and 1, not {number}.")
+        if name in BELOW_ONE and number >= 1:
+            raise ValueError(f"{owner}: {name} must be below 1, not {number}.")
         if name not in ANY_SIGN and number < 0:
             raise ValueError(f"{owner}: {name} must be at least 0, not {number}.")
 
