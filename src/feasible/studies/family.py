@@ -14,11 +14,13 @@ from feasible.studies.outcomes import Outcome, outcome
 PRESET = "fair"
 ABLATIONS = ("fair+actor_interval=50", "fair+through_projection_project_target=False", "fair+alone")
 """Variants that show what a setting does, or trained without a population, not what a method can."""
-LONG = {"halfcheetah": 300_000, "reacher": 300_000}
+LONG = {"halfcheetah": 200_000, "reacher": 300_000}
 """The least step of those who are drawn: some were run for a first look only."""
 _WORDS = {
     "frank_wolfe_by=gap": "by the gap",
     "projected_gradient_inside": "inside",
+    "projected_gradient_margin": "margin",
+    "projected_gradient_step": "step",
     "through_projection_penalty": "penalty",
 }
 _TD3 = ("actor_interval=2", "target_noise=0.2", "twin=True")
