@@ -168,12 +168,13 @@ def test_runs_train_to_their_end(task: str, algo: str, tmp_path: Path) -> None:
 
 
 def test_the_command_trains_departures_one_by_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    names = ["mirrored", "integer-target"]
+    names = ["mirrored", "as-authors"]
     short = ["--departures", *names, "--seeds", "3", "--steps", "30", "--out", str(tmp_path)]
     assert main(["--train", "bss-5", "ddpg-optlayer", *short]) == 0
     for name in names:
         folder = RunFolder(tmp_path / "bss-5" / f"ddpg-optlayer+{name}" / "seed-3")
-        assert folder.config().algorithm == describe(departures("bss-5", "ddpg-optlayer")[name])
+        known = {**departures("bss-5", "ddpg-optlayer"), "as-authors": as_authors("bss-5", "ddpg-optlayer")}
+        assert folder.config().algorithm == describe(known[name])
         assert read_metrics(folder.metrics)[-1]["step"] == 30
     with pytest.raises(SystemExit, match="2"):
         main(["--train", "bss-5", "nfwpo", "--departures", "mirrored", "--out", str(tmp_path / "none")])

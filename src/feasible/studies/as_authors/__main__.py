@@ -9,7 +9,7 @@ from rich.table import Table
 
 from feasible.run.processes import Processes
 from feasible.run.sweep import prepare, run_all
-from feasible.studies.as_authors.departures import DEPARTURES, Departure, departures, run_config
+from feasible.studies.as_authors.departures import ALL, DEPARTURES, Departure, departures, run_config
 
 
 def print_departures() -> None:
@@ -32,7 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--train", nargs=2, metavar=("TASK", "ALGO"), help="train this method; without it, print all")
-    parser.add_argument("--departures", nargs="+", metavar="NAME", help="those to train, one at a time (default: all)")
+    parser.add_argument(
+        "--departures",
+        nargs="+",
+        metavar="NAME",
+        help=f"those to train, one at a time (default: all); {ALL}: all together",
+    )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--steps", type=int, help="of every run (default: the paper's)")
     parser.add_argument("--jobs", type=int, help="runs at a time (default: as many as there are cores)")
@@ -44,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     task, algo = given.train
     try:
         names = given.departures or list(departures(task, algo))
-        configs = [run_config(task, algo, seed, name, given.steps) for seed in given.seeds for name in names]
+        alone = [None if name == ALL else name for name in names]
+        configs = [run_config(task, algo, seed, name, given.steps) for seed in given.seeds for name in alone]
         folders = prepare(given.out, configs)
     except (ValueError, FileExistsError) as error:
         parser.error(str(error))

@@ -16,6 +16,8 @@ from feasible.studies.as_authors.algorithms import AuthorsDDPG, AuthorsProjectio
 from feasible.tasks import find_task
 
 Change = Callable[[Algorithm], Algorithm]
+ALL = "as-authors"
+"""The variant with all departures."""
 
 
 def _set(**changes: object) -> Change:
@@ -181,7 +183,7 @@ def run_config(task: str, algo: str, seed: int, departure: str | None = None, st
         algo,
         seed,
         steps=_STEPS.get((task, algo), _STEPS[task, None]) if steps is None else steps,
-        variant="as-authors",
+        variant=ALL,
         evaluation_episodes=_EPISODES.get(task),
     )
     return replace(config, algorithm=describe(as_authors(task, algo)))
