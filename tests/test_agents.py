@@ -272,7 +272,7 @@ def test_every_method_learns_on_pendulum(method: type[Agent], tmp_path: Path) ->
         ({"frank_wolfe_inner": 0}, "NFWPO: frank_wolfe_inner must be at least 1, not 0"),
         ({"frank_wolfe_inside": -1.0}, "NFWPO: frank_wolfe_inside must be at least 0, not -1.0"),
         ({"projected_gradient_step": 1.0}, "NFWPO has no setting 'projected_gradient_step'"),
-        ({"twin": 1}, "NFWPO: twin must be"),
+        ({"twin": 1}, "NFWPO: twin must be true or false, not 1"),
         ({"hidden_layers": 32}, "NFWPO: hidden_layers must be a list, each a whole number, not 32"),
         ({"hidden_layers": ("a",)}, "NFWPO: hidden_layers must be a list, each a whole number"),
         ({"discount": "high"}, "NFWPO: discount must be a number, not 'high'"),

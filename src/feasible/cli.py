@@ -21,7 +21,7 @@ def train(
     algo: str,
     seed: int = 0,
     steps: int | None = None,
-    settings: Literal["paper", "fair"] = "paper",
+    settings: Literal["paper", "fair"] | None = None,
     set: tuple[str, ...] = (),
     variant: str = "",
     out: Path = Path("runs"),
@@ -34,10 +34,10 @@ def train(
 
     Args:
         task: Name of the task (`feasible tasks`).
-        algo: Name of the algorithm (`feasible algos`).
+        algo: Name of the algorithm (`feasible algos`), or `recommended`.
         seed: Seed of everything random in the run.
         steps: Environment steps; the paper's number for the task if not given.
-        settings: The paper's settings, or those that treat every method alike.
+        settings: The paper's settings, or those that treat every method alike. Default: paper; fair for `recommended`.
         set: Changes of single settings, as NAME=VALUE.
         variant: Name that tells this run's folder from others of the same task and algorithm.
         out: Folder of all runs.

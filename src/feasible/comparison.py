@@ -25,7 +25,7 @@ def compare(
     algos: tuple[str, ...],
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
     steps: int | None = None,
-    settings: Literal["paper", "fair"] = "paper",
+    settings: Literal["paper", "fair"] | None = None,
     set: tuple[str, ...] = (),
     variant: str = "",
     jobs: int | None = None,
@@ -43,10 +43,11 @@ def compare(
 
     Args:
         tasks: Names of the tasks (`feasible tasks`).
-        algos: Names of the algorithms (`feasible algos`).
+        algos: Names of the algorithms (`feasible algos`), or `recommended`.
         seeds: Seeds of the runs.
         steps: Environment steps a run; the paper's number for the task if not given.
-        settings: The paper's settings, or those that treat every method alike.
+        settings: The paper's settings, or those that treat every method alike. Default: paper; fair beside
+            `recommended`.
         set: Changes of single settings of every method, as NAME=VALUE.
         variant: Name that tells these runs' folders from others of the same tasks and algorithms.
         jobs: Runs at a time; as many as there are cores if not given.

@@ -248,14 +248,17 @@ _METHODS = (
 )
 
 METHODS: Mapping[str, Method] = {method.name: method for method in _METHODS}
+RECOMMENDED = "recommended"
+"""The name of what `feasible.recommendation` chooses among them."""
 
 
 def find_method(name: str) -> Method:
     """The method of that name; for another name an error that says which one may be meant."""
     if name in METHODS:
         return METHODS[name]
-    near = difflib.get_close_matches(str(name).lower(), METHODS, n=1, cutoff=0.0)[0]
-    raise ValueError(f"There is no algorithm {name!r}; did you mean {near!r}? Known ones: {', '.join(METHODS)}.")
+    known = [*METHODS, RECOMMENDED]
+    near = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.0)[0]
+    raise ValueError(f"There is no algorithm {name!r}; did you mean {near!r}? Known ones: {', '.join(known)}.")
 
 
 def build_algorithm(task: Task, name: str, preset: Preset, changes: Mapping[str, object] | None = None) -> "Algorithm":

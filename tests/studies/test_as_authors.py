@@ -167,7 +167,7 @@ def test_runs_train_to_their_end(task: str, algo: str, tmp_path: Path) -> None:
     assert all(np.isfinite(leaf).all() for leaf in leaves(policy))
 
 
-def test_the_command_trains_departures_one_by_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_trains_departures_one_by_one(tmp_path: Path) -> None:
     names = ["mirrored", "as-authors"]
     short = ["--departures", *names, "--seeds", "3", "--steps", "30", "--out", str(tmp_path)]
     assert main(["--train", "bss-5", "ddpg-optlayer", *short]) == 0
@@ -176,9 +176,28 @@ def test_the_command_trains_departures_one_by_one(tmp_path: Path, capfd: pytest.
         known = {**departures("bss-5", "ddpg-optlayer"), "as-authors": as_authors("bss-5", "ddpg-optlayer")}
         assert folder.config().algorithm == describe(known[name])
         assert read_metrics(folder.metrics)[-1]["step"] == 30
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--train", "bss-5", "nfwpo", "--departures", "mirrored"], "nfwpo on bss-5 has no departure 'mirrored'; it"),
+        (
+            ["--train", "bss-5", "projected-gradient"],
+            "Nothing is known of what the authors' code of projected-gradient",
+        ),
+        (["--train", "bss-5", "sac-projection"], "Nothing is known of what the authors' code"),
+        (["--departures", "mirrored"], "--departures are of a method: say which with --train TASK ALGO."),
+        (["--train", "bss-5", "nfwpo", "--jobs", "0"], "jobs must be at least 1, not 0"),
+        (["--train", "bss-5", "nfwpo", "--seeds", "0", "0"], "Two of the runs are bss-5/nfwpo+targets-apart/seed-0"),
+    ],
+)
+def test_what_the_command_refuses(
+    arguments: list[str], said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(["--train", "bss-5", "nfwpo", "--departures", "mirrored", "--out", str(tmp_path / "none")])
-    assert "nfwpo on bss-5 has no departure 'mirrored'; it has targets-apart" in capfd.readouterr().err
+        main([*arguments, "--out", str(tmp_path / "none")])
+    assert said in " ".join(capfd.readouterr().err.split())
     assert not (tmp_path / "none").exists()
 
 

@@ -48,7 +48,7 @@ def test_every_figure_of_the_pages_is_drawn_from_the_results(results: Runs) -> N
 
 
 def test_runs_in_a_population_and_alone_agree_within_noise(results: Runs) -> None:
-    """Means over seeds differ by less than two standard errors at nearly every evaluation: by chance in 8% of them."""
+    """Differences of equal seeds are about zero: with 5 of them |t| > 2 at 11.6% of evaluations by chance."""
     curves = []
     for variant in ("fair", "fair+alone"):
         members = [run for run in results.all if (run.task, run.algo, run.variant) == ("reacher", "nfwpo", variant)]
@@ -57,8 +57,10 @@ def test_runs_in_a_population_and_alone_agree_within_noise(results: Runs) -> Non
     steps = sorted(set.intersection(*(set(curve) for curve in [*curves[0], *curves[1]])))
     assert len(steps) > 50
     together, alone = (np.array([[curve[step] for step in steps] for curve in own]) for own in curves)
-    error = np.sqrt((together.var(0, ddof=1) + alone.var(0, ddof=1)) / 5)
-    assert np.mean(np.abs(together.mean(0) - alone.mean(0)) > 2 * error) <= 0.08
+    apart = together - alone
+    error = apart.std(0, ddof=1) / np.sqrt(5)
+    assert np.mean(np.abs(apart.mean(0)) > 2 * error) <= 0.15
+    assert abs(apart.mean()) < 0.05  # of returns around -4.4
 
 
 def test_nothing_infeasible_was_executed_in_any_published_run(results: Runs) -> None:

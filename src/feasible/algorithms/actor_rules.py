@@ -170,8 +170,12 @@ class ProjectedGradient(ActorRule):
     <g, r - x> >= ||r - x||^2 m / step.
 
     A policy that is regressed to points of the boundary ends on both sides of it. With a `margin` the step ends in the
-    set shrunk by that share towards its centre c, S' = c + (1 - margin) (S - c): r is then the projection on S', which
-    is c + (1 - margin) P(c + (z - c) / (1 - margin)) for z = x + step g / m. Where S' does not bind, nothing changes.
+    set shrunk by that share towards its centre c, S' = c + (1 - margin) (S - c): r is then the projection on S',
+
+        c + (1 - margin) (P(c + (z - c) / (1 - margin)) - c)     with z = x + step g / m.
+
+    Where S' does not bind, nothing changes. Fixed points are then the stationary points on S', and r - x ascends for x
+    in S'; from the rest of S it also leads back to S'.
     """
 
     step: float

@@ -156,4 +156,5 @@ def _words(hint: object) -> str:
         return "one of " + ", ".join(repr(option) for option in get_args(hint))
     if get_origin(hint) is tuple:
         return f"a list, each {_words(get_args(hint)[0])}"
-    return {int: "a whole number", float: "a number", type(None): "null"}.get(hint, str(hint))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}
+    return words.get(hint, str(hint))  # pyright: ignore[reportArgumentType, reportCallIssue]

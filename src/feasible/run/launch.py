@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from feasible.algorithms.description import Plain, describe
-from feasible.methods import build_algorithm
+from feasible.methods import RECOMMENDED, build_algorithm
+from feasible.recommendation import recommended
 from feasible.run.folder import RunConfig, RunFolder
 from feasible.tasks import Preset, find_task
 
@@ -17,15 +18,22 @@ def configure(
     seed: int,
     *,
     steps: int | None = None,
-    settings: Preset = "paper",
+    settings: Preset | None = None,
     changes: Mapping[str, Plain] | None = None,
     variant: str = "",
     evaluation_interval: int | None = None,
     evaluation_episodes: int | None = None,
     checkpoint_interval: int = 10_000,
 ) -> RunConfig:
-    """The resolved settings of a run. What is not said is the task's; `changes` are fields of the algorithm."""
+    """The resolved settings of a run. What is not said is the task's; `changes` are fields of the algorithm.
+
+    Settings are those of the paper, or of what is recommended, if none are given.
+    """
     known = find_task(task)
+    if algo == RECOMMENDED:
+        choice = recommended(known, settings, changes or {})
+        algo, settings, changes = choice.algo, choice.settings, choice.changes
+    settings = settings or "paper"
     preset = known.settings(settings)
     algorithm = build_algorithm(known, algo, settings, changes)
     interval = preset.evaluation_interval if evaluation_interval is None else evaluation_interval
@@ -54,7 +62,7 @@ class Options(TypedDict, total=False):
     """What `configure` may be told besides task, method and seed."""
 
     steps: int | None
-    settings: Preset
+    settings: Preset | None
     changes: Mapping[str, Plain] | None
     variant: str
     evaluation_interval: int | None
@@ -72,6 +80,8 @@ def grid(
         twice = [value for value in values if list(values).count(value) > 1]
         if twice:
             raise ValueError(f"{name} must name each only once, not {twice[0]!r} again.")
+    if RECOMMENDED in algos and options.get("settings") is None:
+        options["settings"] = "fair"  # what others are compared with, too
     return [configure(task, algo, seed, **options) for seed in seeds for task in tasks for algo in algos]
 
 

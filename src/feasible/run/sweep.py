@@ -65,7 +65,11 @@ class Crew(Protocol):
 
 def prepare(out: Path, configs: Sequence[RunConfig]) -> list[RunFolder]:
     """The folders of the runs under `out`; those that exist must hold the same run."""
-    folders = [RunFolder(out / config.name) for config in configs]
+    names = [config.name for config in configs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"Two of the runs are {twice}: name each only once, or give variants other names.")
+    folders = [RunFolder(out / name) for name in names]
     for folder, config in zip(folders, configs, strict=True):
         if folder.exists() and folder.config() != config:
             raise FileExistsError(f"{folder.path} holds a run with other settings: choose another --out, or delete it.")

@@ -44,17 +44,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("runs"))
     given = parser.parse_args(arguments)
     if not given.train:
+        if given.departures:
+            parser.error("--departures are of a method: say which with --train TASK ALGO.")
         print_departures()
         return 0
     task, algo = given.train
     try:
+        crew = Processes(given.jobs)
         names = given.departures or list(departures(task, algo))
+        if not names:
+            raise ValueError(f"Nothing is known of what the authors' code of {algo} does otherwise on {task}.")
         alone = [None if name == ALL else name for name in names]
         configs = [run_config(task, algo, seed, name, given.steps) for seed in given.seeds for name in alone]
         folders = prepare(given.out, configs)
     except (ValueError, FileExistsError) as error:
         parser.error(str(error))
-    return int(bool(run_all(folders, Console(), Processes(given.jobs))))
+    return int(bool(run_all(folders, Console(), crew)))
 
 
 if __name__ == "__main__":

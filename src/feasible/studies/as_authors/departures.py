@@ -175,7 +175,7 @@ def run_config(task: str, algo: str, seed: int, departure: str | None = None, st
     if departure is not None:
         known = departures(task, algo)
         if departure not in known:
-            raise ValueError(f"{algo} on {task} has no departure {departure!r}; it has {', '.join(known)}.")
+            raise ValueError(f"{algo} on {task} has no departure {departure!r}; it has {', '.join(known)}, and {ALL}.")
         config = configure(task, algo, seed, steps=steps, variant=departure)
         return replace(config, algorithm=describe(known[departure]))
     config = configure(
