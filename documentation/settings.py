@@ -33,6 +33,7 @@ _SHARED: Mapping[str, str] = {
     "frank_wolfe_inside": "weight of the way from the proposal back to its projection",
     "projected_gradient_step": "length of the gradient step at a state of mean gradient, in units of the action",
     "projected_gradient_inside": "weight of the way from the proposal back to its projection",
+    "projected_gradient_by": "what a state moves by: its `gradient`, in units of the batch's mean, or its `direction`",
     "projected_gradient_margin": "share by which the set is shrunk towards its centre for reference actions",
     "through_projection_penalty": "weight of the squared distance to the projection, in mean norms of the gradient",
     "through_projection_project_target": "whether the critic's target takes the projection of the target's output",

@@ -230,6 +230,17 @@ def test_projected_gradient_stands_still_at_the_best_point_only() -> None:
     np.testing.assert_allclose(moves([1.2, 1.6]), [-0.6, -0.8])
 
 
+def test_by_direction_every_state_moves_as_far() -> None:
+    gradients = jnp.array([[3.0, 4.0], [0.03, -0.04], [0.0, 0.0]])
+    ball, rule = Ball(jnp.zeros(2), 1.0), ProjectedGradient(0.1, by="direction")
+
+    def one(g: Array) -> Array:
+        return rule.direction(ball, jnp.zeros(2), lambda a: g)[0]
+
+    moves = jax.vmap(one, axis_name=STATES)(gradients)
+    np.testing.assert_allclose(moves, [[0.06, 0.08], [0.06, -0.08], [0.0, 0.0]])
+
+
 def test_a_margin_shrinks_the_set_for_references() -> None:
     low, high = np.array([-1.0, 0.0, -3.0]), np.array([1.0, 2.0, 3.0])
     proposals, gradients = np.random.default_rng(4).normal(size=(2, 200, 3)) * 2

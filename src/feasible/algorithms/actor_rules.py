@@ -176,17 +176,22 @@ class ProjectedGradient(ActorRule):
 
     Where S' does not bind, nothing changes. Fixed points are then the stationary points on S', and r - x ascends for x
     in S'; from the rest of S it also leads back to S'.
+
+    With `by="direction"` m is the state's own ||g||: every state's step has the same length, as Frank-Wolfe's constant
+    step nearly has, and a few states with large gradients do not outweigh the others; Proposition 3 is lost.
     """
 
     step: float
     inside: float = 1.0
     margin: float = 0.0
+    by: Literal["gradient", "direction"] = "gradient"
 
     def direction(self, feasible_set: ActionSet, proposed: Action, gradient: ActionGradient) -> tuple[Action, Metrics]:
         projected = feasible_set.project(proposed)
         g = gradient(projected)
         size = jnp.linalg.norm(g)
-        reference = self._inside(feasible_set, projected + self.step * _relative(g, size))
+        move = _relative(g, size) if self.by == "gradient" else _unit(g, size)
+        reference = self._inside(feasible_set, projected + self.step * move)
         return reference - projected + self.inside * (projected - proposed), {"actor/grad_executed": size}
 
     def _inside(self, feasible_set: ActionSet, point: Action) -> Action:
@@ -219,7 +224,11 @@ def _mean(value: Scalar) -> Scalar:
         return value
 
 
-def _relative(value: Float[Array, "*n"], size: Float[Array, ""]) -> Float[Array, "*n"]:
+def _relative(value: Float[Array, "*n"], size: Scalar) -> Float[Array, "*n"]:
     """In units of the batch's mean size; zero where that is zero."""
-    mean = _mean(size)
-    return jnp.where(mean > 0, value / jnp.where(mean > 0, mean, 1.0), 0.0)
+    return _unit(value, _mean(size))
+
+
+def _unit(value: Float[Array, "*n"], unit: Scalar) -> Float[Array, "*n"]:
+    """In that unit; zero where it is zero."""
+    return jnp.where(unit > 0, value / jnp.where(unit > 0, unit, 1.0), 0.0)

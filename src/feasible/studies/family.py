@@ -18,6 +18,7 @@ LONG = {"halfcheetah": 200_000, "reacher": 300_000}
 """The least step of those who are drawn: some were run for a first look only."""
 _WORDS = {
     "frank_wolfe_by=gap": "by the gap",
+    "projected_gradient_by=direction": "by direction",
     "projected_gradient_inside": "inside",
     "projected_gradient_margin": "margin",
     "projected_gradient_step": "step",
