@@ -63,6 +63,7 @@ def test_algos_shows_every_method(capsys: pytest.CaptureFixture[str], monkeypatc
     printed = capsys.readouterr().out
     for method in METHODS.values():
         assert any(line.split()[:1] == [method.name] for line in printed.splitlines())
+    assert "--algo recommended" in printed
 
 
 TRAIN = ["train", "--task", "reacher", "--algo", "nfwpo"]

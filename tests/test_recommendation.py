@@ -10,36 +10,33 @@ from feasible.run.launch import configure, grid
 from feasible.run.sweep import prepare
 from feasible.tasks import TASKS
 
+MARGIN = {"projected_gradient_margin": 0.1}
+OTHERS = {"bss-3": ("fwpo", {}), "nsfnet": ("nfwpo", {"actor_interval": 10, "critic_interval": 10})}
+
 
 @pytest.mark.parametrize("task", TASKS)
-def test_every_task_has_a_recommended_run_that_can_be_configured(task: str) -> None:
-    config = configure(task, "recommended", 3)
-    assert config.algo == ("fwpo" if task == "bss-3" else "nfwpo")
-    assert config.settings == "fair"
-    assert config == configure(task, config.algo, 3, settings="fair", changes=changed(task))
-
-
-def changed(task: str) -> dict[str, float]:
-    return {"frank_wolfe_step": 0.05} if task.startswith("halfcheetah") else {}
+def test_every_task_has_a_recommended_run(task: str) -> None:
+    algo, changes = OTHERS.get(task, ("projected-gradient", MARGIN))
+    assert configure(task, "recommended", 3) == configure(task, algo, 3, settings="fair", changes=changes)
 
 
 def test_what_is_said_beside_it_counts() -> None:
-    config = configure(
-        "halfcheetah", "recommended", 0, settings="paper", changes={"frank_wolfe_step": 0.02, "noise": 0.2}
-    )
-    assert config == configure("halfcheetah", "nfwpo", 0, changes={"frank_wolfe_step": 0.02, "noise": 0.2})
+    said = {"projected_gradient_margin": 0.2, "noise": 0.2}
+    config = configure("halfcheetah", "recommended", 0, settings="paper", changes=said)
+    assert config == configure("halfcheetah", "projected-gradient", 0, changes=said)
 
 
 def test_others_are_compared_with_it_in_the_same_settings() -> None:
     both = grid(["reacher"], ["recommended", "ddpg-projection"], [0])
-    assert [(config.algo, config.settings) for config in both] == [("nfwpo", "fair"), ("ddpg-projection", "fair")]
+    algos = [(config.algo, config.settings) for config in both]
+    assert algos == [("projected-gradient", "fair"), ("ddpg-projection", "fair")]
     both = grid(["reacher"], ["recommended", "ddpg-projection"], [0], settings="paper")
     assert [config.settings for config in both] == ["paper", "paper"]
 
 
 def test_the_same_run_by_two_names_is_refused(tmp_path: Path) -> None:
-    both = grid(["reacher"], ["recommended", "nfwpo"], [0])
-    with pytest.raises(ValueError, match=r"Two of the runs are reacher/nfwpo\+fair/seed-0: name each only once"):
+    both = grid(["bss-3"], ["recommended", "fwpo"], [0])
+    with pytest.raises(ValueError, match=r"Two of the runs are bss-3/fwpo\+fair/seed-0: name each only once"):
         prepare(tmp_path, both)
     assert not any(tmp_path.iterdir())
 
@@ -51,5 +48,5 @@ def test_a_name_like_it_is_understood() -> None:
 
 def test_the_command_line_trains_it(tmp_path: Path) -> None:
     main(["train", "--task", "reacher", "--algo", "recommended", "--steps", "20", "--out", str(tmp_path)])
-    folder = RunFolder(tmp_path / "reacher" / "nfwpo+fair" / "seed-0")
+    folder = RunFolder(tmp_path / "reacher" / "projected-gradient+fair+projected_gradient_margin=0.1" / "seed-0")
     assert folder.config() == configure("reacher", "recommended", 0, steps=20)

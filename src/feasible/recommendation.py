@@ -1,12 +1,10 @@
-"""`--algo recommended`: the method, preset and changes that we recommend on a task. `docs/beyond.md` says why."""
+"""`--algo recommended`: the method, preset and changes that we recommend on a task; `docs/beyond.md` says why."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from feasible.algorithms.description import Plain
 from feasible.tasks import Preset, Task
-
-STEP = 0.05
 
 
 @dataclass(frozen=True)
@@ -18,10 +16,14 @@ class Choice:
     changes: Mapping[str, Plain]
 
 
+_NEAR_THE_BOUNDARY = Choice("projected-gradient", "fair", {"projected_gradient_margin": 0.1})
+_CHOICES = {
+    "bss-3": Choice("fwpo", "fair", {}),
+    "nsfnet": Choice("nfwpo", "fair", {"actor_interval": 10, "critic_interval": 10}),
+}
+
+
 def recommended(task: Task, settings: Preset | None, changes: Mapping[str, Plain]) -> Choice:
-    """FWPO for tables; for networks NFWPO with a Frank-Wolfe step of 0.05. What is given goes before it."""
-    preset = settings or "fair"
-    if task.paper.actor_output == "table":
-        return Choice("fwpo", preset, changes)
-    own = {} if task.settings(preset).frank_wolfe_step == STEP else {"frank_wolfe_step": STEP}
-    return Choice("nfwpo", preset, {**own, **changes})
+    """What is recommended on a task, changed by what a person asks for beside it."""
+    own = _CHOICES.get(task.name, _NEAR_THE_BOUNDARY)
+    return Choice(own.algo, settings or own.settings, {**own.changes, **changes})
