@@ -28,9 +28,7 @@ def print_algos(console: Console | None = None) -> None:
     for method in METHODS.values():
         names = ", ".join(task.name for task in TASKS.values() if method.name in task.paper.batch_size)
         table.add_row(method.name, method.title, method.summary, names)
-    table.caption = (
-        "--algo recommended: the one of them that our comparison recommends on the task (docs/beyond.md)."
-    )
+    table.caption = "--algo recommended: the one of them that our comparison recommends on the task (docs/beyond.md)."
     table.caption_justify = "left"
     (console or Console()).print(table)
 
