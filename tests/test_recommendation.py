@@ -4,32 +4,47 @@ from pathlib import Path
 
 import pytest
 
+from feasible.algorithms.description import build_algorithm, describe
 from feasible.cli import main
+from feasible.report.published import read_published
 from feasible.run.folder import RunFolder
 from feasible.run.launch import configure, grid
 from feasible.run.sweep import prepare
 from feasible.tasks import TASKS
 
-MARGIN = {"projected_gradient_margin": 0.1}
-OTHERS = {"bss-3": ("fwpo", {}), "nsfnet": ("nfwpo", {"actor_interval": 10, "critic_interval": 10})}
-
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_has_a_recommended_run(task: str) -> None:
-    algo, changes = OTHERS.get(task, ("projected-gradient", MARGIN))
-    assert configure(task, "recommended", 3) == configure(task, algo, 3, settings="fair", changes=changes)
+    config = configure(task, "recommended", 3)
+    assert config.settings == "fair"
+    assert config.algorithm == describe(build_algorithm(config.algorithm))
+    assert config.algo in TASKS[task].paper.batch_size
+
+
+def test_what_is_recommended_is_a_run_like_others() -> None:
+    by_the_gap = {"frank_wolfe_by": "gap", "frank_wolfe_step": 0.05}
+    config = configure("halfcheetah", "recommended", 3)
+    assert config == configure("halfcheetah", "nfwpo", 3, settings="fair", changes=by_the_gap)
+
+
+@pytest.mark.parametrize("task", [task for task in TASKS if task != "halfcheetah-box"])
+def test_what_is_recommended_has_published_results(task: str) -> None:
+    config = configure(task, "recommended", 0)
+    variants = {config.variant, ""} if task == "bss-3" else {config.variant}  # its presets are the same
+    published = read_published(Path(__file__).parents[1] / "results").all
+    assert any((run.task, run.algo) == (task, config.algo) and run.variant in variants for run in published)
 
 
 def test_what_is_said_beside_it_counts() -> None:
-    said = {"projected_gradient_margin": 0.2, "noise": 0.2}
+    said = {"frank_wolfe_step": 0.02, "noise": 0.2}
     config = configure("halfcheetah", "recommended", 0, settings="paper", changes=said)
-    assert config == configure("halfcheetah", "projected-gradient", 0, changes=said)
+    assert config == configure("halfcheetah", "nfwpo", 0, changes={"frank_wolfe_by": "gap", **said})
 
 
 def test_others_are_compared_with_it_in_the_same_settings() -> None:
     both = grid(["reacher"], ["recommended", "ddpg-projection"], [0])
     algos = [(config.algo, config.settings) for config in both]
-    assert algos == [("projected-gradient", "fair"), ("ddpg-projection", "fair")]
+    assert algos == [("nfwpo", "fair"), ("ddpg-projection", "fair")]
     both = grid(["reacher"], ["recommended", "ddpg-projection"], [0], settings="paper")
     assert [config.settings for config in both] == ["paper", "paper"]
 
@@ -48,5 +63,5 @@ def test_a_name_like_it_is_understood() -> None:
 
 def test_the_command_line_trains_it(tmp_path: Path) -> None:
     main(["train", "--task", "reacher", "--algo", "recommended", "--steps", "20", "--out", str(tmp_path)])
-    folder = RunFolder(tmp_path / "reacher" / "projected-gradient+fair+projected_gradient_margin=0.1" / "seed-0")
+    folder = RunFolder(tmp_path / "reacher" / "nfwpo+fair" / "seed-0")
     assert folder.config() == configure("reacher", "recommended", 0, steps=20)

@@ -16,14 +16,18 @@ class Choice:
     changes: Mapping[str, Plain]
 
 
-_NEAR_THE_BOUNDARY = Choice("projected-gradient", "fair", {"projected_gradient_margin": 0.1})
+_BY_THE_GAP = Choice("nfwpo", "fair", {"frank_wolfe_by": "gap", "frank_wolfe_step": 0.05})
 _CHOICES = {
     "bss-3": Choice("fwpo", "fair", {}),
+    "bss-5": Choice("projected-gradient", "fair", {}),
     "nsfnet": Choice("nfwpo", "fair", {"actor_interval": 10, "critic_interval": 10}),
+    "reacher": Choice("nfwpo", "fair", {}),
+    "halfcheetah": _BY_THE_GAP,
+    "halfcheetah-box": _BY_THE_GAP,
 }
 
 
 def recommended(task: Task, settings: Preset | None, changes: Mapping[str, Plain]) -> Choice:
     """What is recommended on a task, changed by what a person asks for beside it."""
-    own = _CHOICES.get(task.name, _NEAR_THE_BOUNDARY)
+    own = _CHOICES[task.name]
     return Choice(own.algo, settings or own.settings, {**own.changes, **changes})
