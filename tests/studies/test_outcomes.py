@@ -32,6 +32,7 @@ def test_seeds_are_compared_at_the_step_that_the_slowest_has_reached() -> None:
     assert found.infeasible == pytest.approx(0.25)
     assert found.intended == pytest.approx(0.125)
     assert str(found) == "526 ± 500; 2 seeds; 30,000 of 40,000 steps"
+    assert str(outcome([made(0, 40, 1_000.0)])) == "1,036; 1 seed"  # the mean of 1,031 to 1,040
 
 
 def test_until_cuts_scores_and_shares() -> None:

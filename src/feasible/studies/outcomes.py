@@ -26,7 +26,9 @@ class Outcome:
 
     @property
     def score(self) -> str:
-        seeds = "" if len(self.scores) == SEEDS else f"; {len(self.scores)} seed{'s' if len(self.scores) > 1 else ''}"
+        if len(self.scores) == 1:
+            return f"{number(self.scores.mean())}; 1 seed"
+        seeds = "" if len(self.scores) == SEEDS else f"; {len(self.scores)} seeds"
         return f"{number(self.scores.mean())} ± {number(self.scores.std())}{seeds}"
 
     def __str__(self) -> str:
