@@ -5,6 +5,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from feasible.sets.arguments import Numbers
 from feasible.sets.base import compiled
 from feasible.sets.budget import BudgetBox
 from feasible.sets.sampling import gaussian
@@ -22,6 +23,10 @@ class PositivePowerBox(BudgetBox):
     """
 
     residual_name: ClassVar[str] = "sum max(w a, 0) - budget"
+
+    # Without one of its own, type checkers take the fields for its arguments.
+    def __init__(self, weights: Numbers, budget: Numbers, bound: Numbers):
+        super().__init__(weights, budget, bound)
 
     def load(self, a: Float[Array, " n"]) -> Float[Array, ""]:
         return jnp.sum(jnp.maximum(self.weights * a, 0.0))
