@@ -31,7 +31,7 @@ AGENTS: Sequence[Algorithm] = (
     replace(NFWPO, rule=PolicyGradient(), shaping=3.0, noise=0.3),
     replace(NFWPO, rule=ThroughProjection(), critic_rate=3e-3, target_ratio=0.05),
     replace(NFWPO, rule=ThroughProjection(0.5)),
-    replace(NFWPO, rule=ProjectedGradient(0.1, inside=2.0)),
+    replace(NFWPO, rule=ProjectedGradient(0.1, inside=2.0, margin=0.2)),
     replace(NFWPO, rule=FrankWolfe(0.3, by="gap")),
     SAC(warmup=0, learning_starts=0, interval=2, updates=2, batch_size=4, replay_size=64, hidden_layers=(8,)),
     replace(NFWPO, twin=True, target_noise=0.2, actor_interval=2),
