@@ -1,10 +1,13 @@
-"""`--algo recommended`: the method, preset and changes that we recommend on a task; `docs/beyond.md` says why."""
+"""`--algo recommended`: the method and changes that we recommend on a task; `docs/beyond.md` says why."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from feasible.algorithms.description import Plain
-from feasible.tasks import Preset, Task
+from feasible.tasks import Preset
+
+SETTINGS: Preset = "fair"
+"""In which the methods were compared, and what is recommended is trained."""
 
 
 @dataclass(frozen=True)
@@ -12,22 +15,16 @@ class Choice:
     """What is trained under the name `recommended`; runs are named after it."""
 
     algo: str
-    settings: Preset
-    changes: Mapping[str, Plain]
+    changes: Mapping[str, Plain] = field(default_factory=dict)
 
 
-_BY_THE_GAP = Choice("nfwpo", "fair", {"frank_wolfe_by": "gap", "frank_wolfe_step": 0.05})
-_CHOICES = {
-    "bss-3": Choice("fwpo", "fair", {}),
-    "bss-5": Choice("projected-gradient", "fair", {}),
-    "nsfnet": Choice("nfwpo", "fair", {"actor_interval": 10, "critic_interval": 10}),
-    "reacher": Choice("nfwpo", "fair", {}),
+_BY_THE_GAP = Choice("nfwpo", {"frank_wolfe_by": "gap", "frank_wolfe_step": 0.05})
+CHOICES: Mapping[str, Choice] = {
+    "bss-3": Choice("fwpo"),
+    "bss-5": Choice("projected-gradient"),
+    "nsfnet": Choice("nfwpo", {"actor_interval": 10, "critic_interval": 10}),
+    "reacher": Choice("nfwpo"),
     "halfcheetah": _BY_THE_GAP,
     "halfcheetah-box": _BY_THE_GAP,
 }
-
-
-def recommended(task: Task, settings: Preset | None, changes: Mapping[str, Plain]) -> Choice:
-    """What is recommended on a task, changed by what a person asks for beside it."""
-    own = _CHOICES[task.name]
-    return Choice(own.algo, settings or own.settings, {**own.changes, **changes})
+"""By task."""

@@ -7,7 +7,7 @@ from typing import TypedDict, Unpack
 
 from feasible.algorithms.description import Plain, describe
 from feasible.methods import RECOMMENDED, build_algorithm
-from feasible.recommendation import recommended
+from feasible.recommendation import CHOICES, SETTINGS
 from feasible.run.folder import RunConfig, RunFolder
 from feasible.tasks import Preset, find_task
 
@@ -31,8 +31,8 @@ def configure(
     """
     known = find_task(task)
     if algo == RECOMMENDED:
-        choice = recommended(known, settings, changes or {})
-        algo, settings, changes = choice.algo, choice.settings, choice.changes
+        choice = CHOICES[task]
+        algo, settings, changes = choice.algo, settings or SETTINGS, {**choice.changes, **(changes or {})}
     settings = settings or "paper"
     preset = known.settings(settings)
     algorithm = build_algorithm(known, algo, settings, changes)
@@ -81,7 +81,7 @@ def grid(
         if twice:
             raise ValueError(f"{name} must name each only once, not {twice[0]!r} again.")
     if RECOMMENDED in algos and options.get("settings") is None:
-        options["settings"] = "fair"  # what others are compared with, too
+        options["settings"] = SETTINGS  # of all that are compared with it, too
     return [configure(task, algo, seed, **options) for seed in seeds for task in tasks for algo in algos]
 
 
