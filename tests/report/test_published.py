@@ -38,6 +38,16 @@ def test_what_is_published_is_what_was_measured(folders: Path, tmp_path: Path) -
     assert rows == len(KINDS) * len(SEEDS) * EVALUATIONS
 
 
+def test_seeds_are_added_to_those_of_before_and_the_longer_run_of_a_seed_stays(tmp_path: Path) -> None:
+    out = tmp_path / "results"
+    for folder, lengths in (("first", {0: 12, 1: 6, 2: 12}), ("later", {1: 9, 2: 3, 4: 12})):
+        for seed, length in lengths.items():
+            write_run(tmp_path / folder, made_up("reacher", "nfwpo", seed, 12, logs=2), reached=2_000 * length)
+        publish(read_runs(find_runs(tmp_path / folder), tmp_path / folder).all, out)
+    found = {run.seed: len(run.series["eval/return"].steps) for run in read_published(out).all}
+    assert found == {0: 12, 1: 9, 2: 12, 4: 12}
+
+
 def test_a_report_is_drawn_from_published_results(folders: Path, tmp_path: Path) -> None:
     publish(read_runs(find_runs(folders), folders).all, tmp_path / "results")
     assert is_published(tmp_path / "results")

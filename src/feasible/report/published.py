@@ -32,7 +32,7 @@ def is_published(root: Path) -> bool:
 
 
 def publish(runs: Iterable[Run], out: Path) -> list[Path]:
-    """Write the runs' results into the folder `out`; those of the same methods there before are replaced."""
+    """Write the runs' results into the folder `out`, beside what it holds; of one seed what has come further stays."""
     methods: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         method = f"{run.algo}+{run.variant}" if run.variant else run.algo
@@ -40,6 +40,7 @@ def publish(runs: Iterable[Run], out: Path) -> list[Path]:
     written = []
     for (task, method), members in methods.items():
         path = out / task / f"{method}.csv"
+        members = _furthest([*(_read(path, out) if path.exists() else ()), *members])
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path.with_suffix(".json"), (json.dumps(_settings(members), indent=1) + "\n").encode())
         write_atomically(path, _table(members).encode())
@@ -53,6 +54,14 @@ def read_published(root: Path) -> Runs:
     for path in sorted(root.glob("*/*.csv")):
         runs += _read(path, root)
     return Runs(tuple(in_order(runs)), ())
+
+
+def _furthest(runs: Iterable[Run]) -> list[Run]:
+    """Of each seed the run that has come furthest, of equals the last."""
+    best: dict[int, Run] = {}
+    for run in sorted(runs, key=lambda run: run.reached):
+        best[run.seed] = run
+    return [best[seed] for seed in sorted(best)]
 
 
 def _settings(runs: Sequence[Run]) -> Mapping[str, Setting]:
