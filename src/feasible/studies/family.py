@@ -12,8 +12,10 @@ from feasible.report.runs import Run
 from feasible.studies.outcomes import Outcome, outcome
 
 PRESET = "fair"
-ABLATIONS = ("fair+actor_interval=50", "fair+through_projection_project_target=False", "fair+alone")
-"""Variants that show what a setting does, or trained without a population, not what a method can."""
+ABLATIONS = ("fair+actor_interval=50", "fair+through_projection_project_target=False")
+"""Variants that show what a setting does, not what a method can."""
+REPEATS = ("alone", "first")
+"""Names of runs with the settings of others: trained without a population, or before they were run to the end."""
 LONG = {"halfcheetah": 200_000, "reacher": 300_000}
 """The least step of those who are drawn: some were run for a first look only."""
 _WORDS = {
@@ -40,7 +42,7 @@ def members(task: str, runs: Sequence[Run], least: int | None = None) -> list[Me
     least = LONG.get(task, 0) if least is None else least
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
-        if (run.task, run.preset) == (task, PRESET) and _is_ddpg(run) and run.variant not in ABLATIONS:
+        if (run.task, run.preset) == (task, PRESET) and _is_ddpg(run) and not _is_aside(run.variant):
             groups.setdefault((run.algo, run.variant), []).append(run)
     long = [own for own in groups.values() if min(run.reached for run in own) >= least]
     step = min((run.reached for own in long for run in own), default=0)
@@ -93,6 +95,10 @@ def label(run: Run) -> str:
         name, _, value = change.partition("=")
         words.append(_WORDS.get(change) or f"{_WORDS.get(name, name)} {value}")
     return METHODS[run.algo].title + "".join(f", {word}" for word in words)
+
+
+def _is_aside(variant: str) -> bool:
+    return variant in ABLATIONS or any(name in variant.split("+") for name in REPEATS)
 
 
 def _is_ddpg(run: Run) -> bool:
