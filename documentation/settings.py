@@ -53,6 +53,7 @@ _SHARED: Mapping[str, str] = {
     "critic_hidden": "activation of the critic's hidden layers",
     "output": "activation of the actor's output; tanh spans the action box",
     "twin": "two critics, of which the target takes the lesser value",
+    "averaged": "the policy in use is the target actor, an average of the actor's weights",
     "target_noise": "standard deviation of the noise on the target's action, clipped at 2.5 of it",
 }
 _SAC: Mapping[str, str] = {

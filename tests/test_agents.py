@@ -290,6 +290,13 @@ def test_a_margin_leaves_something_of_the_set() -> None:
         fs.ProjectedGradient(drift(), projected_gradient_margin=1.0)
 
 
+def test_an_averaged_policy_is_learned_alike_and_used_instead() -> None:
+    plain, averaged = (fs.NFWPO(pendulum(), seed=0, averaged=average, **SMALL).learn(60) for average in (False, True))
+    explored = [agent._driver.carry.algorithm.actor for agent in (plain, averaged)]  # pyright: ignore
+    assert all(map(np.array_equal, *map(jax.tree.leaves, explored)))
+    assert not all(map(np.array_equal, jax.tree.leaves(plain.policy), jax.tree.leaves(averaged.policy)))
+
+
 def test_lists_are_settings_too() -> None:
     algorithm = fs.NFWPO(drift(), hidden_layers=[8, 4], noise=[0.1, 0.2]).algorithm
     assert isinstance(algorithm, DDPG)

@@ -165,9 +165,9 @@ class NFWPO(_Neural):
     from the feasible sets; `batch_size` (64), `replay_size` (1,000,000), `discount` (0.99), `actor_rate` (1e-4),
     `critic_rate` (1e-3), `target_ratio` (1e-3), `actor_interval` and `critic_interval` (1), `hidden_layers`
     ((400, 300)), `actor_hidden` and `critic_hidden` ("relu" or "leaky_relu"), `output` ("tanh", "relu", "leaky_relu").
-    `twin` (False) critics and `target_noise` (0) are TD3's. `frank_wolfe_by` ("constant"; "gap" or "search"),
-    `frank_wolfe_inner` (1), `frank_wolfe_away` (False) and `frank_wolfe_inside` (1.0) change the rule's step
-    (`feasible.algorithms.actor_rules.FrankWolfe`).
+    `twin` (False) critics and `target_noise` (0) are TD3's. With `averaged` (False) the policy in use is an average of
+    the actor's weights. `frank_wolfe_by` ("constant"; "gap" or "search"), `frank_wolfe_inner` (1), `frank_wolfe_away`
+    (False) and `frank_wolfe_inside` (1.0) change the rule's step (`feasible.algorithms.actor_rules.FrankWolfe`).
     """
 
     def __init__(self, env: gym.Env, *, seed: int = 0, frank_wolfe_step: float = 0.05, **settings: object):

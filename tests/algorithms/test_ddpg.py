@@ -113,6 +113,27 @@ def test_both_critics_and_their_targets_learn() -> None:
         assert not equal(one.second, other.second)
 
 
+def test_an_averaged_policy_is_used_and_the_actor_explores() -> None:
+    plain, averaged = small(), small(averaged=True)
+    state = filled(plain)
+    average = state.target_actor
+    for step in range(4):
+        state, _ = jax.jit(plain.update, static_argnames="due")(state, SPEC, jax.random.key(step), due=BOTH)
+        average = jax.tree.map(lambda old, new: old + plain.target_ratio * (new - old), average, state.actor)
+    for mine, theirs in zip(jax.tree.leaves(averaged.policy(state)), jax.tree.leaves(average), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+    obs = jnp.asarray([0.3, -0.2, 0.5])
+
+    def proposed(algorithm: DDPG, *, explore: bool) -> np.ndarray:
+        return np.asarray(algorithm.act(state, SPEC, obs, jax.random.key(9), explore=explore).proposed)
+
+    np.testing.assert_array_equal(proposed(averaged, explore=True), proposed(plain, explore=True))
+    low, high = np.asarray(SPEC.low), np.asarray(SPEC.high)
+    used = np.clip(actor_output(average, np.asarray(obs), low, high), low, high)
+    np.testing.assert_allclose(proposed(averaged, explore=False), used, rtol=1e-9)
+    assert not np.allclose(proposed(plain, explore=False), used, rtol=1e-9)
+
+
 def test_only_termination_is_stored() -> None:
     algorithm = small()
     state = algorithm.init(jax.random.key(0), SPEC)

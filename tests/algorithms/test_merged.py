@@ -124,6 +124,7 @@ def test_what_decides_shapes_keeps_agents_apart_and_numbers_do_not() -> None:
     apart = (
         {"batch_size": 9},
         {"twin": True},
+        {"averaged": True},
         {"warmup": 1},
         {"hidden_layers": (8, 7)},
         {"actor_interval": 2},

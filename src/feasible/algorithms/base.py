@@ -105,7 +105,8 @@ class Algorithm(eqx.Module, Generic[State]):
 
     @final
     def act(self, state: State, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
-        return self.decide(self.policy(state), spec, obs, key, explore=explore)
+        policy = self.explorer(state) if explore else self.policy(state)
+        return self.decide(policy, spec, obs, key, explore=explore)
 
     @abstractmethod
     def decide(
@@ -122,6 +123,10 @@ class Algorithm(eqx.Module, Generic[State]):
     @abstractmethod
     def policy(self, state: State) -> PyTree[Array]:
         """What acting needs of the state: the contents of a policy file."""
+
+    def explorer(self, state: State) -> PyTree[Array]:
+        """The policy that explores while training: the same, unless what is learned is not what is used."""
+        return self.policy(state)
 
 
 def through(feasible_set: ActionSet, proposed: Float[Array, " n"], intended: Float[Array, " n"]) -> Decision:

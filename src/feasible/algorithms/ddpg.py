@@ -19,6 +19,10 @@ With `twin` there are two critics: the target takes the lesser of their values, 
 `target_noise` the target's action is the policy's plus clipped noise, in the box. Both and an actor that is updated at
 every other step (`actor_interval=2`) make it TD3, with any rule; but the target networks follow at every step.
 
+The actor is never at rest: Adam's steps keep their length, so that its output wavers around what it has learned. With
+`averaged` the policy in use (evaluations, policy files) is the target actor, an exponential average of the actor over
+about 1 / `target_ratio` updates, which is there anyway. The actor itself explores: learning is the same, bit for bit.
+
 Against the paper's text: actions are stored as executed (its Algorithm 2 writes the proposal, its argument needs the
 executed one); target networks start as copies; a time limit is not a termination. Actor and critic are both updated
 from the networks as they were before the update, as the snapshots of Algorithm 2 say. Against the authors' code: one
@@ -77,6 +81,8 @@ class DDPG(Algorithm[DDPGState]):
     """Two critics, of which the target takes the lesser value."""
     target_noise: float = 0.0
     """Standard deviation of the noise on the target's action, in units of the action; clipped at 2.5 of it."""
+    averaged: bool = False
+    """The policy in use is the target actor, an average of the actor's weights; the actor explores."""
 
     @property
     def intervals(self) -> Mapping[str, int]:
@@ -191,4 +197,7 @@ class DDPG(Algorithm[DDPGState]):
         return loss, {"critic/value": jnp.mean(values[:, 0])}
 
     def policy(self, state: DDPGState) -> Actor:
+        return state.target_actor if self.averaged else state.actor
+
+    def explorer(self, state: DDPGState) -> Actor:
         return state.actor
