@@ -19,7 +19,10 @@ REPEATS = ("alone", "first")
 LONG = {"halfcheetah": 200_000, "reacher": 300_000}
 """The least step of those who are drawn: some were run for a first look only."""
 _WORDS = {
+    "frank_wolfe_away=True": "away steps",
     "frank_wolfe_by=gap": "by the gap",
+    "frank_wolfe_by=search": "line search",
+    "frank_wolfe_inner": "inner steps",
     "projected_gradient_by=direction": "by direction",
     "projected_gradient_inside": "inside",
     "projected_gradient_margin": "margin",
