@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 FORMATS = ("png", "svg")
 DPI = 150
 POINTS = 400  # of a curve: as many as its width has pixels to tell apart
+ROOM = 5
+"""Names that a legend can have inside a figure without hiding its curves."""
+BESIDE = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
 STYLE = {
     "axes.grid": True,
     "axes.spines.right": False,
@@ -70,7 +73,8 @@ def _figure(width: float, height: float) -> "Figure":
 def _draw_chart(chart: Chart, looks: Mapping[str, Look]) -> "Figure":
     from matplotlib.ticker import EngFormatter
 
-    figure = _figure(5.2, 3.6)
+    crowded = len(chart.lines) + len(chart.references) > ROOM
+    figure = _figure(7.0 if crowded else 5.2, 3.6)
     axes = figure.subplots()
     for line in chart.lines:
         look, few = looks[line.method], spread(len(line.band.steps), POINTS)
@@ -85,7 +89,7 @@ def _draw_chart(chart: Chart, looks: Mapping[str, Look]) -> "Figure":
     band = "; the band is the standard deviation over seeds" if several else ""
     axes.set(xlabel=f"environment step{band}", ylabel=chart.kind.axis, title=_heading(chart))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.legend(fontsize=7.5)
+    axes.legend(fontsize=7.5, **BESIDE if crowded else {})
     return figure
 
 

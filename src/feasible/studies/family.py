@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from feasible.methods import METHODS
-from feasible.report.figures import STYLE, figure_files
+from feasible.report.figures import BESIDE, STYLE, figure_files
 from feasible.report.runs import Run
 from feasible.studies.outcomes import Outcome, outcome
 
@@ -79,7 +79,7 @@ def figures(task: str, found: Sequence[Member]) -> Iterator[tuple[str, bytes]]:
         axes.set_xlabel("infeasible proposals, %")
         axes.set_ylabel("return")
         axes.set_title(f"{task}, fair settings, {found[0].outcome.reached:,} steps")
-        axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        axes.legend(fontsize=7, **BESIDE)
         yield from figure_files(f"family-{task}", figure)
 
 
