@@ -75,6 +75,12 @@ def test_a_family_is_ordered_by_score_and_leaves_other_presets_and_algorithms_ou
             "ThroughProjection",
             "DDPG+OptLayer, penalty 1.0",
         ),
+        (
+            "projected-gradient",
+            "fair+actor_interval=10+averaged=True+critic_interval=10",
+            "ProjectedGradient",
+            "ProjectedGradient, updates every 10 steps, averaged",
+        ),
         ("ddpg-shaping", "fair+discount=0.9", "PolicyGradient", "DDPG+RewardShaping, discount 0.9"),
     ],
 )

@@ -19,6 +19,7 @@ REPEATS = ("alone", "first")
 LONG = {"halfcheetah": 200_000, "reacher": 300_000}
 """The least step of those who are drawn: some were run for a first look only."""
 _WORDS = {
+    "averaged=True": "averaged",
     "frank_wolfe_away=True": "away steps",
     "frank_wolfe_by=gap": "by the gap",
     "frank_wolfe_by=search": "line search",
@@ -29,7 +30,11 @@ _WORDS = {
     "projected_gradient_step": "step",
     "through_projection_penalty": "penalty",
 }
-_TD3 = ("actor_interval=2", "target_noise=0.2", "twin=True")
+_TOGETHER = {
+    ("actor_interval=2", "target_noise=0.2", "twin=True"): "TD3",
+    ("actor_interval=10", "critic_interval=10"): "updates every 10 steps",
+}
+"""Changes that have one name."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +92,10 @@ def label(run: Run) -> str:
     """The method's title, the step of a Frank-Wolfe rule, and what was changed, in words where there are some."""
     changes = [change for change in run.variant.split("+") if change and change != PRESET]
     words = []
-    if all(change in changes for change in _TD3):
-        changes = [change for change in changes if change not in _TD3]
-        words.append("TD3")
+    for some, name in _TOGETHER.items():
+        if all(change in changes for change in some):
+            changes = [change for change in changes if change not in some]
+            words.append(name)
     rule = _rule(run)
     if rule["kind"] == "FrankWolfe":
         changes = [change for change in changes if not change.startswith("frank_wolfe_step")]
