@@ -46,6 +46,10 @@ def test_seeds_are_added_to_those_of_before_and_the_longer_run_of_a_seed_stays(t
         publish(read_runs(find_runs(tmp_path / folder), tmp_path / folder).all, out)
     found = {run.seed: len(run.series["eval/return"].steps) for run in read_published(out).all}
     assert found == {0: 12, 1: 9, 2: 12, 4: 12}
+    again = read_runs(find_runs(tmp_path / "first"), tmp_path / "first").all[0]
+    again.series["eval/return"].values[:] = 7.0
+    publish([again], out)
+    assert read_published(out).all[0].series["eval/return"].values.tolist() == [7.0] * 12  # of equals the last
 
 
 def test_a_report_is_drawn_from_published_results(folders: Path, tmp_path: Path) -> None:

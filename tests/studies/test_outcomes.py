@@ -49,7 +49,7 @@ def test_a_family_is_ordered_by_score_and_leaves_other_presets_and_algorithms_ou
     changed = "fair+frank_wolfe_by=gap+frank_wolfe_step=0.05"
     runs = [made(seed, 20, 0.0) for seed in range(5)]
     runs += [made(seed, 12, 100.0, variant=changed, rule=by_gap) for seed in range(5)]
-    runs += [made(0, 5, 900.0, variant="fair+actor_interval=50")]
+    runs += [made(0, 5, 900.0, variant=f"fair+{aside}") for aside in ("actor_interval=50", "alone", "first+noise=0.2")]
     found = members("reacher", runs, 0)
     assert [one.label for one in found] == ["NFWPO, step 0.05, by the gap", "NFWPO, step 0.01"]
     assert {one.outcome.reached for one in found} == {12 * EVERY}

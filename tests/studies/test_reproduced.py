@@ -41,10 +41,14 @@ class TestPages:
 def test_every_figure_of_the_pages_is_drawn_from_the_results(results: Runs) -> None:
     text = "".join((ROOT / page).read_text() for page in PAGES)
     shown = set(re.findall(rf"{FIGURES.name}/([\w+-]+\.svg)", text))
-    drawn = {name for name, _ in figures(results)}
+    drawn = dict(figures(results))
     assert shown
-    assert shown <= drawn
-    assert drawn == {path.name for path in (ROOT / FIGURES).iterdir()}
+    assert shown <= set(drawn)
+    assert set(drawn) == {path.name for path in (ROOT / FIGURES).iterdir()}
+    eight, three = (re.search(rb'width="(\d+)', drawn[f"fair-{task}-return.svg"]) for task in ("halfcheetah", "bss-3"))
+    assert eight
+    assert three
+    assert int(eight[1]) > int(three[1])  # the legend of eight methods stands beside the curves
 
 
 def test_runs_in_a_population_and_alone_agree_within_noise(results: Runs) -> None:

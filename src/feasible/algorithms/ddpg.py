@@ -19,9 +19,9 @@ With `twin` there are two critics: the target takes the lesser of their values, 
 `target_noise` the target's action is the policy's plus clipped noise, in the box. Both and an actor that is updated at
 every other step (`actor_interval=2`) make it TD3, with any rule; but the target networks follow at every step.
 
-The actor is never at rest: Adam's steps keep their length, so that its output wavers around what it has learned. With
-`averaged` the policy in use (evaluations, policy files) is the target actor, an exponential average of the actor over
-about 1 / `target_ratio` updates, which is there anyway. The actor itself explores: learning is the same, bit for bit.
+The actor is never at rest, and its output wavers around what it has learned. With `averaged` the policy in use, in
+evaluations and policy files, is the target actor, an exponential average of the actor over about 1 / `target_ratio`
+updates, which is there anyway. The actor itself explores: learning is the same, bit for bit.
 
 Against the paper's text: actions are stored as executed (its Algorithm 2 writes the proposal, its argument needs the
 executed one); target networks start as copies; a time limit is not a termination. Actor and critic are both updated

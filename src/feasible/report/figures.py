@@ -19,6 +19,7 @@ POINTS = 400  # of a curve: as many as its width has pixels to tell apart
 ROOM = 5
 """Names that a legend can have inside a figure without hiding its curves."""
 BESIDE = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+"""Where a longer legend stands: to the right of the curves."""
 STYLE = {
     "axes.grid": True,
     "axes.spines.right": False,
