@@ -21,8 +21,8 @@ class Choice:
 _BY_THE_GAP = Choice("nfwpo", {"frank_wolfe_by": "gap", "frank_wolfe_step": 0.05})
 CHOICES: Mapping[str, Choice] = {
     "bss-3": Choice("fwpo"),
-    "bss-5": Choice("projected-gradient"),
-    "nsfnet": Choice("nfwpo", {"actor_interval": 10, "critic_interval": 10}),
+    "bss-5": Choice("projected-gradient", {"averaged": True, "discount": 0.9}),
+    "nsfnet": Choice("nfwpo", {"actor_interval": 10, "averaged": True, "critic_interval": 10}),
     "reacher": Choice("nfwpo"),
     "halfcheetah": _BY_THE_GAP,
     "halfcheetah-box": _BY_THE_GAP,
