@@ -16,7 +16,6 @@ from rich.table import Table
 from feasible.run.folder import RunConfig, RunFolder, read_metrics
 from feasible.run.launch import configure
 from feasible.run.sweep import prepare, run_all
-from feasible.tasks import Preset
 
 SEEDS = (0, 1, 2)
 
@@ -27,7 +26,7 @@ class Goal:
 
     task: str
     algo: str
-    settings: Preset
+    preset: str
     steps: int
     better_than: float
 
@@ -42,7 +41,7 @@ GOALS = (
 
 
 def configs(goal: Goal) -> list[RunConfig]:
-    return [configure(goal.task, goal.algo, seed, steps=goal.steps, settings=goal.settings) for seed in SEEDS]
+    return [configure(goal.task, goal.algo, seed, steps=goal.steps, preset=goal.preset) for seed in SEEDS]
 
 
 def last_return(folder: RunFolder) -> float:
@@ -68,7 +67,7 @@ def main() -> None:
         table.add_row(
             goal.task,
             goal.algo,
-            goal.settings,
+            goal.preset,
             f"{goal.steps:,}",
             ", ".join(f"{value:.1f}" for value in returns),
             f"{mean:.1f}",

@@ -26,15 +26,14 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from feasible import tasks
 from feasible.algorithms.base import Algorithm
-from feasible.methods import build_algorithm
+from feasible.catalogue import registry
+from feasible.catalogue.registry import algorithm_of
 from feasible.run.population.driver import Population
 from feasible.run.population.groups import in_groups
 from feasible.run.population.memory import agent_bytes
 from feasible.run.population.programs import Leaves, PopulationPrograms
 from feasible.run.vector_plant import Steps, VectorPlant
-from feasible.tasks import Preset
 
 METHODS = ("nfwpo", "ddpg-projection", "ddpg-shaping", "ddpg-optlayer")
 LOOPED = 200  # steps of the program alone
@@ -75,12 +74,12 @@ class WatchedPrograms(PopulationPrograms):
         return answer
 
 
-def algorithms(methods: Sequence[str], agents: int, settings: Preset, task: str) -> list[Algorithm]:
+def algorithms(methods: Sequence[str], agents: int, preset: str, task: str) -> list[Algorithm]:
     """The methods in turn, without a warm-up; those that are alike are then neighbours."""
-    known = tasks.find_task(task)
+    known = registry.find_task(task)
     chosen = []
     for agent in range(agents):
-        algorithm = build_algorithm(known, methods[agent % len(methods)], settings)
+        algorithm = algorithm_of(known, methods[agent % len(methods)], preset)
         changes = {name: 0 for name in ("warmup", "learning_starts") if hasattr(algorithm, name)}
         chosen.append(replace(algorithm, **changes))
     return [chosen[agent] for agent in in_groups(chosen)]
@@ -88,8 +87,8 @@ def algorithms(methods: Sequence[str], agents: int, settings: Preset, task: str)
 
 def population(options: argparse.Namespace, agents: int) -> Population:
     """A population that has begun to learn, with its programs compiled."""
-    chosen = algorithms(options.methods, agents, options.settings, options.task)
-    plant = Watched(tasks.make_vec(options.task, agents, threads=options.threads))
+    chosen = algorithms(options.methods, agents, options.preset, options.task)
+    plant = Watched(registry.make_vec(options.task, agents, threads=options.threads))
     made = Population(chosen, plant, range(agents), WatchedPrograms(chosen, plant.spec))
     made.start()
     made.advance(SETTLED)
@@ -177,7 +176,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--agents", type=int, nargs="+", default=[1, 5, 10, 20, 40, 80])
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
-    parser.add_argument("--settings", choices=("fair", "paper"), default="fair")
+    parser.add_argument("--preset", choices=("fair", "paper"), default="fair")
     parser.add_argument("--task", default="halfcheetah")
     parser.add_argument("--seconds", type=float, default=5.0, help="of the measurement of each row")
     parser.add_argument("--threads", type=int, default=max(1, len(os.sched_getaffinity(0)) - 1))
@@ -189,7 +188,7 @@ def main() -> None:
         return
     console = Console()
     table = Table(
-        title=f"{options.task}, {options.settings} settings, {', '.join(options.methods)}; {jax.local_devices()[0]}, "
+        title=f"{options.task}, {options.preset} preset, {', '.join(options.methods)}; {jax.local_devices()[0]}, "
         f"{options.threads} threads for the environment; milliseconds"
     )
     for column in ("agents", "groups", "agent-steps/s", "step", "environment", "host", "device", "program"):

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
+from feasible.catalogue.registry import TASKS
 from feasible.report.paper import PRINTED
 from feasible.report.writing import write_report
 from feasible.run.folder import RunConfig
 from feasible.run.launch import configure
-from feasible.tasks import TASKS
 
 TARGET = 20.0  # seconds for 200 runs of 1000 evaluations
 VERSIONS = {"python": "3.11.7", "feasible": "0.1.0", "jax": "0.10.2"}
@@ -83,7 +83,7 @@ def made_up(task: str, algo: str, seed: int, evaluations: int, logs: int = 5, va
 
 def grid(count: int, evaluations: int, logs: int) -> list[RunConfig]:
     """So many runs, five seeds a method, over all tasks; more of them than that are variants."""
-    kinds = [(task.name, algo) for task in TASKS.values() for algo in task.paper.batch_size]
+    kinds = [(task.name, algo) for task in TASKS.values() for algo in task.preset("paper")]
     named: Sequence[tuple[int, tuple[str, str], int]] = list(
         islice(((lap, kind, seed) for lap in range(count) for kind, seed in product(kinds, range(5))), count)
     )

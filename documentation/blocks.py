@@ -6,7 +6,7 @@ from pathlib import Path
 
 from documentation.metrics import every_run_table, metrics_table
 from documentation.settings import settings_table
-from feasible.methods import METHODS
+from feasible.catalogue.registry import METHODS, TASKS
 from feasible.report.paper import PRINTED
 from feasible.report.published import read_published
 from feasible.report.runs import Run
@@ -15,7 +15,6 @@ from feasible.studies.as_authors import DEPARTURES
 from feasible.studies.blocks import remade
 from feasible.studies.outcomes import outcome
 from feasible.studies.reproduced import PRESETS, RESULTS, preset_runs
-from feasible.tasks import TASKS
 
 ROOT = Path(__file__).parents[1]
 
@@ -71,7 +70,7 @@ def methods_table(subject: str) -> str:
     del subject
     lines = ["| name | in the paper | what it does | tasks |", "|---|---|---|---|"]
     for method in METHODS.values():
-        names = ", ".join(f"`{task.name}`" for task in TASKS.values() if method.name in task.paper.batch_size)
+        names = ", ".join(f"`{task.name}`" for task in TASKS.values() if method.name in task.preset("paper"))
         lines.append(f"| `{method.name}` | {method.title} | {method.summary} | {names} |")
     return "\n".join(lines)
 

@@ -170,7 +170,7 @@ def _check_feasible(arguments: list[str]) -> None:
     algos = asked.get("algos") or [asked.get("algo")]
     if tasks:
         changes = changes_of(asked["set"])  # pyright: ignore[reportArgumentType]
-        grid(tasks, algos, [0], settings=asked["settings"], changes=changes)  # pyright: ignore[reportArgumentType]
+        grid(tasks, algos, [0], preset=asked["preset"], changes=changes)  # pyright: ignore[reportArgumentType]
 
 
 def _check_module(name: str, arguments: list[str]) -> None:

@@ -1,6 +1,6 @@
 """The figure of the front page: two methods learn Reacher under its torque limit, from the run folders of a comparison.
 
-    feasible compare --tasks reacher --algos nfwpo ddpg-projection --seeds 0 1 2 --settings fair --steps 20000 \\
+    feasible compare --tasks reacher --algos nfwpo ddpg-projection --seeds 0 1 2 --preset fair --steps 20000 \\
         --eval-every 1000
     python -m documentation.learning_figure runs
 """
@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from documentation.blocks import ROOT
-from feasible.methods import METHODS
+from feasible.catalogue.registry import METHODS
 from feasible.run.folder import read_metrics
 
 PATH = ROOT / "docs" / "pictures" / "reacher.svg"

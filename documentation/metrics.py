@@ -9,8 +9,7 @@ import numpy as np
 from feasible import sets
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.table import BikeTable
-from feasible.methods import build_algorithm
-from feasible.tasks import TASKS
+from feasible.catalogue.registry import TASKS, algorithm_of
 
 EVERY_RUN: Mapping[str, str] = {
     "step": "environment steps made so far; on every line",
@@ -55,8 +54,8 @@ def every_run_table() -> str:
 
 def reported(method: str) -> list[str]:
     """The names, from the update itself, traced and not run."""
-    task = next(task for task in TASKS.values() if method in task.paper.batch_size)
-    algorithm = build_algorithm(task, method, "paper")
+    task = next(task for task in TASKS.values() if method in task.preset("paper"))
+    algorithm = algorithm_of(task, method, "paper")
 
     def updated(key: jax.Array) -> dict[str, jax.Array]:
         spec = _spec(algorithm)

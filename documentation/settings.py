@@ -8,9 +8,8 @@ import feasible
 from feasible.agents import Agent
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.description import rule_settings, settings_of
+from feasible.catalogue.registry import METHODS, TASKS, algorithm_of
 from feasible.constraints import ConstrainedEnv
-from feasible.methods import METHODS, build_algorithm
-from feasible.tasks import TASKS
 
 AGENTS: Mapping[str, str] = {
     "nfwpo": "NFWPO",
@@ -122,11 +121,11 @@ _BY_KIND: Mapping[str, Mapping[str, str]] = {
 
 def settings_table(method: str) -> str:
     """The settings of a method: meaning, default of its agent, and the presets of its tasks (fair where it differs)."""
-    tasks = [task for task in TASKS.values() if method in task.paper.batch_size]
-    paper = [values(build_algorithm(task, method, "paper")) for task in tasks]
-    fair = [values(build_algorithm(task, method, "fair")) for task in tasks]
+    tasks = [task for task in TASKS.values() if method in task.preset("paper")]
+    paper = [values(algorithm_of(task, method, "paper")) for task in tasks]
+    fair = [values(algorithm_of(task, method, "fair")) for task in tasks]
     defaults = {f"`fs.{AGENTS[method]}`": values(default_algorithm(method))} if method in AGENTS else {}
-    meanings = {**_SHARED, **_BY_KIND[type(build_algorithm(tasks[0], method, "paper")).__name__]}
+    meanings = {**_SHARED, **_BY_KIND[type(algorithm_of(tasks[0], method, "paper")).__name__]}
     names = [*defaults, *(f"`{task.name}`" for task in tasks)]
     lines = [f"| setting | what it is | {' | '.join(names)} |", "|---|---|" + "---|" * len(names)]
     for name in paper[0]:

@@ -255,7 +255,7 @@ def test_every_method_learns_on_pendulum(method: type[Agent], tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"colour": "red"}, "NFWPO has no setting 'colour'; did you mean 'discount'"),
+        ({"colour": "red"}, "NFWPO: There is no hyper-parameter 'colour'. Known: noise"),
         ({"rule": "x"}, "NFWPO has no setting 'rule'"),
         ({"batch_size": "many"}, "NFWPO: batch_size must be a whole number, not 'many'"),
         ({"batch_size": 2.5}, "NFWPO: batch_size must be a whole number, not 2.5"),

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from feasible.algorithms.description import describe
+from feasible.catalogue.registry import METHODS, TASKS
 from feasible.cli import main
-from feasible.methods import METHODS
 from feasible.report.paper import PRINTED, TABLES
 from feasible.reproduction import ITEMS, TITLES, for_accelerator, paper_runs, run_folder
 from feasible.studies.as_authors import as_authors
-from feasible.tasks import TASKS
 
 
 def named() -> set[tuple[str, str]]:
@@ -37,7 +36,7 @@ def test_every_run_can_be_configured(item: str) -> None:
     grid = {(task, algo) for task, algos in ITEMS[item].items() for algo in algos}
     assert len(runs) == len(grid)
     assert {(run.task, run.algo) for run in runs} == grid
-    assert all(run.steps == TASKS[run.task].paper.training_steps for run in runs)
+    assert all(run.steps == TASKS[run.task].steps for run in runs)
 
 
 def test_tables_need_the_runs_of_which_they_print_a_value() -> None:
@@ -85,7 +84,7 @@ def test_as_the_authors_did_beside_them() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["table3"], "The paper has no item 'table3'; did you mean 'table2'? Known ones: table1, table2, fig1"),
+        (["table3"], "There is no item 'table3'; did you mean 'table2'? Known: table1, table2, fig1"),
         (["fig2", "--steps-scale", "2"], "steps_scale must be above 0 and at most 1, not 2.0."),
         (["fig2", "--seeds", "1", "1"], "seeds must name at least one, and each only once."),
         (["fig2", "--jobs", "0"], "jobs must be at least 1, not 0."),

@@ -14,7 +14,6 @@ from feasible.errors import InfeasibleActionError as InfeasibleActionError
 if TYPE_CHECKING:
     from feasible import constraints as constraints
     from feasible import sets as sets
-    from feasible import tasks as tasks
     from feasible.agents import FOCOPS as FOCOPS
     from feasible.agents import NFWPO as NFWPO
     from feasible.agents import PPO as PPO
@@ -25,12 +24,12 @@ if TYPE_CHECKING:
     from feasible.agents import DDPGShaping as DDPGShaping
     from feasible.agents import ProjectedGradient as ProjectedGradient
     from feasible.agents import load as load
+    from feasible.catalogue.registry import make as make
+    from feasible.catalogue.registry import make_vec as make_vec
     from feasible.constraints import Constraint as Constraint
     from feasible.constraints import constrain as constrain
-    from feasible.tasks import make as make
-    from feasible.tasks import make_vec as make_vec
 
-_MODULES = ("constraints", "sets", "tasks")
+_MODULES = ("constraints", "sets")
 _HOMES = {
     "DDPGOptLayer": "feasible.agents",
     "DDPGProjection": "feasible.agents",
@@ -44,8 +43,8 @@ _HOMES = {
     "load": "feasible.agents",
     "Constraint": "feasible.constraints",
     "constrain": "feasible.constraints",
-    "make": "feasible.tasks",
-    "make_vec": "feasible.tasks",
+    "make": "feasible.catalogue.registry",
+    "make_vec": "feasible.catalogue.registry",
 }
 
 

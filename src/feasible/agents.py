@@ -6,23 +6,22 @@ Any environment that `feasible.constrain` or `feasible.make` made will do. The a
 
 import functools
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, PyTree
 from numpy.typing import ArrayLike, NDArray
 
-from feasible.algorithms import actor_rules, focops, ppo, sac, trpo
-from feasible.algorithms.actor_rules import ActorRule, FrankWolfe, PolicyGradient, ThroughProjection
 from feasible.algorithms.base import Algorithm, Spec
-from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.description import changed
-from feasible.algorithms.on_policy import OnPolicy
+from feasible.algorithms.spec import spec_of
+from feasible.catalogue.registry import find_method
 from feasible.constraints import ConstrainedVectorEnv, Judge
 from feasible.run.batch_driver import BatchDriver
 from feasible.run.driver import Driver
@@ -148,13 +147,18 @@ class Agent:
         export_policy(Path(path), self.algorithm, self._plant.spec, self._policy)
 
 
-class _Neural(Agent):
-    def __init__(self, env: gym.Env, rule: ActorRule, seed: int, settings: dict[str, object]):
-        default = DDPG(rule=rule, noise=_tenth(plant(env).spec), warmup=1_000)
-        super().__init__(env, changed(default, settings, type(self).__name__), seed)
+class _Named(Agent):
+    """A method of the catalogue by its own defaults, on an environment of one's own."""
+
+    method: ClassVar[str]
+
+    def __init__(self, env: gym.Env | ConstrainedVectorEnv, seed: int, settings: Mapping[str, object]):
+        default = find_method(self.method).make(_spec(env))
+        copies = {"copies": env.num_envs} if isinstance(env, ConstrainedVectorEnv) else {}
+        super().__init__(env, changed(default, {**copies, **settings}, type(self).__name__), seed)
 
 
-class NFWPO(_Neural):
+class NFWPO(_Named):
     """Neural Frank-Wolfe policy optimisation: regression to feasible reference actions (Algorithm 2 of the paper).
 
     >>> agent = NFWPO(feasible.make("reacher"), seed=0, frank_wolfe_step=0.05)
@@ -170,44 +174,53 @@ class NFWPO(_Neural):
     (False) and `frank_wolfe_inside` (1.0) change the rule's step (`feasible.algorithms.actor_rules.FrankWolfe`).
     """
 
+    method = "nfwpo"
+
     def __init__(self, env: gym.Env, *, seed: int = 0, frank_wolfe_step: float = 0.05, **settings: object):
-        super().__init__(env, FrankWolfe(0.05), seed, {"frank_wolfe_step": frank_wolfe_step, **settings})
+        super().__init__(env, seed, {"frank_wolfe_step": frank_wolfe_step, **settings})
 
 
-class DDPGProjection(_Neural):
+class DDPGProjection(_Named):
     """DDPG whose proposals are projected before they are executed. Settings as of `NFWPO`."""
 
+    method = "ddpg-projection"
+
     def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
-        super().__init__(env, PolicyGradient(), seed, settings)
+        super().__init__(env, seed, settings)
 
 
-class DDPGShaping(_Neural):
+class DDPGShaping(_Named):
     """DDPG with projection and `shaping` (1.0) times the distance to the projection taken off the reward."""
 
+    method = "ddpg-shaping"
+
     def __init__(self, env: gym.Env, *, seed: int = 0, shaping: float = 1.0, **settings: object):
-        super().__init__(env, PolicyGradient(), seed, {"shaping": shaping, **settings})
+        super().__init__(env, seed, {"shaping": shaping, **settings})
 
 
-class DDPGOptLayer(_Neural):
+class DDPGOptLayer(_Named):
     """DDPG with the projection as the actor's last layer, differentiated exactly. Settings as of `NFWPO`."""
 
+    method = "ddpg-optlayer"
+
     def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
-        super().__init__(env, ThroughProjection(), seed, settings)
+        super().__init__(env, seed, settings)
 
 
-class ProjectedGradient(_Neural):
+class ProjectedGradient(_Named):
     """Regression to feasible reference actions found by a projected gradient step on the critic.
 
     Settings as of `NFWPO`, and in place of `frank_wolfe_step` `projected_gradient_step`, the length of that step in
     units of the action (a tenth of half the action box, the mean over its coordinates).
     """
 
+    method = "projected-gradient"
+
     def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
-        step = float(np.mean(_tenth(plant(env).spec)))
-        super().__init__(env, actor_rules.ProjectedGradient(step), seed, settings)
+        super().__init__(env, seed, settings)
 
 
-class SAC(Agent):
+class SAC(_Named):
     """Soft actor-critic whose samples are projected before they are executed.
 
     Settings, all by keyword: `entropy_weight` (0.2) and `entropy_target` (None; a number lets the weight be tuned to
@@ -217,18 +230,13 @@ class SAC(Agent):
     "leaky_relu").
     """
 
+    method = "sac-projection"
+
     def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
-        default = sac.SAC(warmup=1_000, interval=1, updates=1, batch_size=64)
-        super().__init__(env, changed(default, settings, type(self).__name__), seed)
+        super().__init__(env, seed, settings)
 
 
-class _Rollouts(Agent):
-    def __init__(self, env: gym.Env | ConstrainedVectorEnv, default: OnPolicy, seed: int, settings: dict[str, object]):
-        copies = {"copies": env.num_envs} if isinstance(env, ConstrainedVectorEnv) else {}
-        super().__init__(env, changed(default, copies | settings, type(self).__name__), seed)  # pyright: ignore[reportArgumentType]
-
-
-class PPO(_Rollouts):
+class PPO(_Named):
     """Proximal policy optimisation whose samples are projected before they are executed.
 
     >>> agent = PPO(feasible.make_vec("reacher", 8), seed=0)
@@ -242,11 +250,13 @@ class PPO(_Rollouts):
     see them raw), and `capg` (False): the clipped-action policy gradient, for boxes.
     """
 
+    method = "ppo-projection"
+
     def __init__(self, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **settings: object):
-        super().__init__(env, ppo.PPO(discount=0.99, trace=0.95), seed, settings)
+        super().__init__(env, seed, settings)
 
 
-class TRPO(_Rollouts):
+class TRPO(_Named):
     """Trust-region policy optimisation whose samples are projected before they are executed.
 
     Settings as of `PPO` without `clip` and `entropy_weight`, and: `divergence` (0.01), the bound of an update;
@@ -254,11 +264,13 @@ class TRPO(_Rollouts):
     `rate` (1e-3) are of the critic.
     """
 
+    method = "trpo-projection"
+
     def __init__(self, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **settings: object):
-        super().__init__(env, trpo.TRPO(horizon=2_048, discount=0.99, trace=0.95), seed, settings)
+        super().__init__(env, seed, settings)
 
 
-class FOCOPS(_Rollouts):
+class FOCOPS(_Named):
     """First-order constrained policy optimisation: projection, and the constraint as a discounted cost of proposals.
 
     Settings as of `PPO` without `clip` and `entropy_weight`, and: `temperature` (1.5), `divergence` (0.02) at which
@@ -266,8 +278,10 @@ class FOCOPS(_Rollouts):
     `log_std` is -0.5 and `bounded` True.
     """
 
+    method = "focops-projection"
+
     def __init__(self, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **settings: object):
-        super().__init__(env, focops.FOCOPS(horizon=2_048), seed, settings)
+        super().__init__(env, seed, settings)
 
 
 def load(path: str | Path, env: gym.Env) -> Agent:
@@ -291,10 +305,9 @@ def _driver(algorithm: Algorithm, parts: Plant | VectorPlant, seed: int) -> Driv
     return BatchDriver(algorithm, parts, seed) if isinstance(parts, VectorPlant) else Driver(algorithm, parts, seed)
 
 
-def _tenth(spec: Spec) -> tuple[float, ...]:
-    """A tenth of half the action box, by coordinate."""
-    half: Float[np.ndarray, " n"] = (np.asarray(spec.high) - np.asarray(spec.low)) / 2
-    return tuple(float(width) / 10 for width in half)
+def _spec(env: gym.Env | ConstrainedVectorEnv) -> Spec:
+    """What a method's defaults depend on."""
+    return spec_of(env) if isinstance(env, ConstrainedVectorEnv) else plant(env).spec
 
 
 def _copier(env: gym.Env | VectorEnv) -> Callable[[], gym.Env]:

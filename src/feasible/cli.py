@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import tyro
 
@@ -21,7 +21,7 @@ def train(
     algo: str,
     seed: int = 0,
     steps: int | None = None,
-    settings: Literal["paper", "fair"] | None = None,
+    preset: str | None = None,
     set: tuple[str, ...] = (),
     variant: str = "",
     out: Path = Path("runs"),
@@ -36,13 +36,14 @@ def train(
         task: Name of the task (`feasible tasks`).
         algo: Name of the algorithm (`feasible algos`), or `recommended`.
         seed: Seed of everything random in the run.
-        steps: Environment steps; the paper's number for the task if not given.
-        settings: The paper's settings, or those that treat every method alike. Default: paper; fair for `recommended`.
-        set: Changes of single settings, as NAME=VALUE.
+        steps: Environment steps; the task's own number if not given.
+        preset: Preset of the task (`feasible tasks`), or `default` for the method's own defaults. Omitted: the task's
+            first; fair for `recommended`.
+        set: Override hyper-parameters, for example batch_size=32.
         variant: Name that tells this run's folder from others of the same task and algorithm.
         out: Folder of all runs.
         eval_every: Steps between evaluations.
-        episodes: Episodes an evaluation.
+        episodes: Episodes per evaluation.
         checkpoint_every: Steps between checkpoints.
         tensorboard: Also write TensorBoard event files into the run's folder.
     """
@@ -58,7 +59,7 @@ def train(
         algo,
         seed,
         steps=steps,
-        settings=settings,
+        preset=preset,
         changes=changes_of(set),
         variant=variant,
         evaluation_interval=eval_every,

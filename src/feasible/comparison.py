@@ -25,7 +25,7 @@ def compare(
     algos: tuple[str, ...],
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
     steps: int | None = None,
-    settings: Literal["paper", "fair"] | None = None,
+    preset: str | None = None,
     set: tuple[str, ...] = (),
     variant: str = "",
     jobs: int | None = None,
@@ -45,17 +45,17 @@ def compare(
         tasks: Names of the tasks (`feasible tasks`).
         algos: Names of the algorithms (`feasible algos`), or `recommended`.
         seeds: Seeds of the runs.
-        steps: Environment steps a run; the paper's number for the task if not given.
-        settings: The paper's settings, or those that treat every method alike. Default: paper; fair beside
-            `recommended`.
-        set: Changes of single settings of every method, as NAME=VALUE.
+        steps: Environment steps per run; the task's own number if not given.
+        preset: Preset of the tasks (`feasible tasks`), or `default` for the methods' own defaults. Omitted: each task's
+            first; fair beside `recommended`.
+        set: Override hyper-parameters of every method, for example batch_size=32.
         variant: Name that tells these runs' folders from others of the same tasks and algorithms.
         jobs: Runs at a time; as many as there are cores if not given.
         ray: Address of a Ray cluster to run on, or `auto`.
         device: gpu trains all runs of a task together, as one program on this machine's accelerator.
         out: Folder of all runs; with --ray one that all machines see, or an address that fsspec knows (s3://...).
         eval_every: Steps between evaluations.
-        episodes: Episodes an evaluation.
+        episodes: Episodes per evaluation.
         checkpoint_every: Steps between checkpoints.
     """
     if device == "gpu" and (jobs is not None or ray is not None):
@@ -70,7 +70,7 @@ def compare(
         algos,
         seeds,
         steps=steps,
-        settings=settings,
+        preset=preset,
         changes=changes_of(set),
         variant=variant,
         evaluation_interval=eval_every,
@@ -98,7 +98,7 @@ def report(runs: Annotated[str, tyro.conf.Positional], out: Path = Path("report"
 
 def reproduce(
     item: Annotated[str, tyro.conf.Positional],
-    settings: Literal["paper", "fair"] = "paper",
+    preset: Literal["paper", "fair"] = "paper",
     steps_scale: float = 1.0,
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4),
     as_authors: bool = False,
@@ -113,7 +113,7 @@ def reproduce(
 
     Args:
         item: table1, table2, fig1 to fig6, or all.
-        settings: The paper's settings, or those that treat every method alike.
+        preset: The paper's hyper-parameters, or those that treat every method alike.
         steps_scale: Share of the paper's steps, for shorter runs.
         seeds: Seeds of the runs.
         as_authors: Also train the methods as the authors' published code runs them.
@@ -128,7 +128,7 @@ def reproduce(
     from feasible.report.writing import write_report
     from feasible.reproduction import TITLES, for_accelerator, paper_runs, run_folder
 
-    configs = paper_runs(item, seeds, settings, steps_scale, as_authors)
+    configs = paper_runs(item, seeds, preset, steps_scale, as_authors)
     runs = run_folder(out, steps_scale)
     together = [config for config in configs if device == "gpu" and for_accelerator(config)]
     failures = _sweep(together, str(runs), None, None, "gpu") if together else []

@@ -52,7 +52,7 @@ def _config(budget: Budget, algo: str, steps: int | None) -> RunConfig:
         algo,
         0,
         steps=total,
-        settings="fair",
+        preset="fair",
         changes={"warmup": min(budget.warmup, total // 4)},
         variant=f"demo-{total}",
         evaluation_interval=min(budget.evaluation_interval, max(1, total // 4)),

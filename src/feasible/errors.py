@@ -1,5 +1,8 @@
 """Errors that carry a name, so that a caller can tell them apart."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class EmptySetError(ValueError):
     """A feasible set contains no action at all."""
@@ -14,3 +17,11 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error) or type(error).__name__
+
+
+def unknown(kind: str, name: object, known: Iterable[str], where: str = "") -> ValueError:
+    """The error for a name that is not known: all that are, and the one that may be meant if one is near."""
+    names = list(known)
+    near = difflib.get_close_matches(str(name).lower(), names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    return ValueError(f"{where}There is no {kind} {name!r}{hint} Known: {', '.join(names)}.")

@@ -5,14 +5,13 @@
 The runs of all items are in one folder, so an item whose runs another one has trained needs no training.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from feasible.errors import unknown
 from feasible.run.folder import RunConfig
 from feasible.run.launch import configure
-from feasible.tasks import Preset
 
 _DDPG = ("ddpg-projection", "ddpg-shaping", "ddpg-optlayer")
 _NEURAL = ("nfwpo", *_DDPG)
@@ -47,12 +46,11 @@ def find_item(name: str) -> Grid:
     """The grid of that item; for another name an error that says which one may be meant."""
     if name in ITEMS:
         return ITEMS[name]
-    near = difflib.get_close_matches(str(name).lower(), ITEMS, n=1, cutoff=0.0)[0]
-    raise ValueError(f"The paper has no item {name!r}; did you mean {near!r}? Known ones: {', '.join(ITEMS)}.")
+    raise unknown("item", name, ITEMS)
 
 
 def paper_runs(
-    item: str, seeds: Sequence[int], settings: Preset = "paper", steps_scale: float = 1.0, as_authors: bool = False
+    item: str, seeds: Sequence[int], preset: str = "paper", steps_scale: float = 1.0, as_authors: bool = False
 ) -> list[RunConfig]:
     """The runs of an item, seed by seed; with `as_authors` also those that do what the authors' code does.
 
@@ -68,7 +66,7 @@ def paper_runs(
     for seed in seeds:
         for task, algos in grid.items():
             for algo in algos:
-                runs.append(configure(task, algo, seed, settings=settings))
+                runs.append(configure(task, algo, seed, preset=preset))
                 runs += _departing(task, algo, seed) if as_authors else []
     return [_shortened(config, steps_scale) for config in runs]
 

@@ -7,16 +7,15 @@ import pytest
 from feasible.algorithms.actor_rules import FrankWolfe, ThroughProjection
 from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.description import build, build_algorithm, changed, describe, register
-from feasible.methods import build_algorithm as build_method
-from feasible.tasks import TASKS, Preset
+from feasible.catalogue.registry import TASKS, algorithm_of
 
-EVERY = [(task, algo) for task, known in TASKS.items() for algo in known.paper.batch_size]
+EVERY = [(task, algo) for task, known in TASKS.items() for algo in known.preset("paper")]
 
 
 @pytest.mark.parametrize("preset", ["paper", "fair"])
 @pytest.mark.parametrize(("task", "algo"), EVERY)
-def test_every_method_of_every_task_survives(task: str, algo: str, preset: Preset) -> None:
-    algorithm = build_method(TASKS[task], algo, preset)
+def test_every_method_of_every_task_survives(task: str, algo: str, preset: str) -> None:
+    algorithm = algorithm_of(TASKS[task], algo, preset)
     again = build_algorithm(json.loads(json.dumps(describe(algorithm))))
     assert type(again) is type(algorithm)
     assert again == algorithm

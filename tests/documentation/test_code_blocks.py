@@ -23,7 +23,7 @@ from documentation.code_blocks import (
 )
 from documentation.metrics import EVERY_RUN, reported
 from feasible.algorithms import description
-from feasible.tasks import TASKS
+from feasible.catalogue.registry import TASKS
 from tests.run.runs import as_a_user
 
 WITH_CODE = [page for page in pages() if blocks_of(page)]

@@ -10,6 +10,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from feasible.algorithms.on_policy import OnPolicy
 from feasible.algorithms.ppo import PPO
+from feasible.catalogue.registry import TASKS
 from feasible.constraints import ConstrainedVectorEnv
 from feasible.run.batch_driver import BatchDriver
 from feasible.run.finite import NotFiniteError
@@ -18,7 +19,6 @@ from feasible.run.launch import configure, new_run
 from feasible.run.programs import Programs
 from feasible.run.training import Outcome, train
 from feasible.run.vector_plant import VectorPlant
-from feasible.tasks import TASKS
 from tests.run.runs import Killed, assert_equal_runs, lines_without_time
 from tests.run.test_training import At
 from tests.run.toys import Drift, Fault, SavedDrift, force, toy_plant, toy_task

@@ -53,7 +53,7 @@ def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(tmp_pa
 
 
 def test_a_grid_is_every_combination_seed_by_seed() -> None:
-    configs = grid(["reacher", "bss-5"], ["nfwpo", "ddpg-shaping"], [4, 2], settings="fair", changes=SMALL)
+    configs = grid(["reacher", "bss-5"], ["nfwpo", "ddpg-shaping"], [4, 2], preset="fair", changes=SMALL)
     names = [(config.seed, config.task, config.algo) for config in configs]
     assert names[:3] == [(4, "reacher", "nfwpo"), (4, "reacher", "ddpg-shaping"), (4, "bss-5", "nfwpo")]
     assert len(set(names)) == 8

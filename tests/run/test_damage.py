@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from feasible.catalogue.registry import TASKS
 from feasible.cli import main
 from feasible.run.archive import read_archive, write_archive
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.launch import configure, new_run
 from feasible.run.training import Watcher, train
-from feasible.tasks import TASKS
 from tests.run.runs import assert_equal_runs, files
 from tests.run.toys import toy_task
 

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from feasible import tasks
-from feasible.methods import build_algorithm
+from feasible.catalogue import registry
+from feasible.catalogue.registry import algorithm_of
 from feasible.run.environment import plant
 from feasible.run.evaluate import compiled_policy, evaluate, evaluation_seeds
 from tests.run.runs import SMALL
@@ -13,12 +13,12 @@ from tests.run.runs import SMALL
 
 @pytest.mark.parametrize("name", ["reacher", pytest.param("bss-5", marks=pytest.mark.slow)])
 def test_an_evaluation_is_a_plain_loop_over_single_environments(name: str) -> None:
-    algorithm = build_algorithm(tasks.find_task(name), "nfwpo", "fair", SMALL)
-    env = tasks.make(name)
+    algorithm = algorithm_of(registry.find_task(name), "nfwpo", "fair", SMALL)
+    env = registry.make(name)
     spec = plant(env).spec
     policy = algorithm.policy(algorithm.init(jax.random.key(1), spec))
     seeds = evaluation_seeds(0, 5000, 3)
-    copies = tasks.make_vec(name, 3)
+    copies = registry.make_vec(name, 3)
     act = compiled_policy(algorithm, spec)
     evaluate(act, policy, copies, evaluation_seeds(0, 1, 3))  # an earlier evaluation leaves no trace
     found = evaluate(act, policy, copies, seeds)

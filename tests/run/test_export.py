@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import feasible as fs
+from feasible.catalogue.registry import TASKS
 from feasible.cli import main
 from feasible.run import export
 from feasible.run.archive import write_atomically
 from feasible.run.folder import RunFolder
 from feasible.run.loading import load_run
 from feasible.run.training import train
-from feasible.tasks import TASKS
 from tests.run.runs import small_run
 from tests.run.toys import SavedDrift, force, toy_task
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import jax
 import pytest
 
+from feasible.catalogue.registry import TASKS, make_vec
 from feasible.run import checkpoint
 from feasible.run.driver import Driver
 from feasible.run.evaluate import compiled_policy, evaluate, evaluation_seeds
-from feasible.tasks import TASKS, make_vec
 from tests.run.toys import TOY, toy_plant, toy_task
 
 COMPILING = "/jax/core/compile/"  # tracing, lowering and compiling: a program from a cache of programs is none less

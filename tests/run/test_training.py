@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from feasible.catalogue.registry import TASKS
 from feasible.cli import main
 from feasible.run.folder import RunConfig, RunFolder, read_metrics
 from feasible.run.launch import configure, new_run
 from feasible.run.training import Line, Outcome, Watcher, train
-from feasible.tasks import TASKS
 from tests.run.runs import Killed, Moment, assert_equal_runs, files, lines_without_time
 from tests.run.toys import toy_task
 

@@ -5,7 +5,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
-from feasible import tasks
+from feasible.catalogue import registry
 from feasible.constraints import ConstrainedVectorEnv
 from feasible.run.environment import plant
 from feasible.run.finite import NotFiniteError
@@ -31,13 +31,13 @@ def actions(env: VectorPlant, steps: int) -> NDArray:
 
 @pytest.mark.parametrize(("task", "steps"), [("toy", 70), ("reacher", 120), ("bss-5", 130), ("nsfnet", 3)])
 def test_every_copy_gives_the_packets_of_the_single_environment_with_its_seed(task: str, steps: int) -> None:
-    copies = toys() if task == "toy" else VectorPlant(tasks.make_vec(task, 3, threads=2))
+    copies = toys() if task == "toy" else VectorPlant(registry.make_vec(task, 3, threads=2))
     chosen = actions(copies, steps)
     seen = copies.reset(SEEDS)
     played = [copies.step(chosen[k]) for k in range(steps)]
     ends = 0
     for copy, seed in enumerate(SEEDS):
-        env = SavedDrift() if task == "toy" else plant(tasks.make(task)).env
+        env = SavedDrift() if task == "toy" else plant(registry.make(task)).env
         obs, _ = env.reset(seed=seed)
         np.testing.assert_array_equal(seen[copy], np.asarray(obs, np.float32))
         for k in range(steps):
@@ -58,7 +58,7 @@ def test_every_copy_gives_the_packets_of_the_single_environment_with_its_seed(ta
 @pytest.mark.parametrize("task", ["toy", "reacher"])
 def test_restored_copies_go_on_as_they_would_have(task: str) -> None:
     def make() -> VectorPlant:
-        return toys() if task == "toy" else VectorPlant(tasks.make_vec(task, 3))
+        return toys() if task == "toy" else VectorPlant(registry.make_vec(task, 3))
 
     copies, restored = make(), make()
     chosen = actions(copies, 90)
@@ -74,9 +74,9 @@ def test_restored_copies_go_on_as_they_would_have(task: str) -> None:
 
 def test_the_spec_is_that_of_the_single_environment() -> None:
     for task in ("reacher", "bss-5", "nsfnet", "halfcheetah"):
-        one, many = plant(tasks.make(task)).spec, VectorPlant(tasks.make_vec(task, 2)).spec
+        one, many = plant(registry.make(task)).spec, VectorPlant(registry.make_vec(task, 2)).spec
         assert (one.observation_size, one.action_size) == (many.observation_size, many.action_size)
-        assert one.episode_length == many.episode_length == tasks.TASKS[task].episode_length
+        assert one.episode_length == many.episode_length == registry.TASKS[task].episode_length
         np.testing.assert_array_equal(one.low, many.low)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 import gymnasium as gym
@@ -12,11 +13,14 @@ from numpy.typing import NDArray
 
 from feasible import sets
 from feasible.algorithms.actor_rules import FrankWolfe
+from feasible.algorithms.base import Algorithm
 from feasible.algorithms.ddpg import DDPG
+from feasible.algorithms.sac import SAC
+from feasible.catalogue.presets import fair, table_3
+from feasible.catalogue.task import Task
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Observation, OnInfeasible
 from feasible.envs.generators import pack_generator, unpack_generator
 from feasible.run.environment import Plant, plant
-from feasible.tasks import Settings, Task
 
 Fault = Literal["", "observation", "reward", "loss", "empty", "first observation"]
 TOY = DDPG(
@@ -97,18 +101,32 @@ def toy_task(name: str = "toy", fault: Fault = "", at: int = 0) -> Task:
             order_enforce=False,
             disable_env_checker=True,
         )
-    settings = Settings(
-        training_steps=300,
-        warmup_steps=TOY.warmup,
-        evaluation_interval=50,
-        evaluation_episodes=2,
-        replay_size=TOY.replay_size,
-        frank_wolfe_step=0.05,
-        shaping_weight=1.0,
-        noise=0.1,
-        hidden_layers=(8, 8),
-        actor_output="tanh",
-        actor_learning_rate=1e-2,
-    )
     options: dict[str, object] = {"fault": fault, "at": at}
-    return Task(name, "a drifting point", "toy/Drift-v0", options, "||a|| <= obs[2]", 3, 2, 20, settings)  # pyright: ignore[reportArgumentType]
+    return Task(
+        name=name,
+        make="toy/Drift-v0",
+        title="a drifting point",
+        words="||a|| <= obs[2]",
+        steps=300,
+        eval_every=50,
+        episodes=2,
+        observation_size=3,
+        action_size=2,
+        episode_length=20,
+        options=options,
+        presets={"paper": _paper, "fair": lambda: fair(_paper())},
+    )
+
+
+def _paper() -> dict[str, Algorithm]:
+    """A column like those of the paper, with small networks."""
+    column = table_3(
+        frank_wolfe_step=0.05, shaping=1.0, noise=0.1, warmup=TOY.warmup, replay_size=TOY.replay_size, output="tanh"
+    )
+    small = {"hidden_layers": (8, 8)}
+    for name, algorithm in column.items():
+        if isinstance(algorithm, DDPG):
+            column[name] = replace(algorithm, **small, actor_rate=1e-2)
+        elif isinstance(algorithm, SAC):
+            column[name] = replace(algorithm, **small)
+    return column

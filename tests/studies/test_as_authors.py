@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from feasible import tasks
 from feasible.algorithms.actor_rules import PolicyGradient
 from feasible.algorithms.base import Spec
 from feasible.algorithms.description import build_algorithm, describe
-from feasible.methods import build_algorithm as build_method
+from feasible.catalogue import registry
+from feasible.catalogue.registry import TASKS, algorithm_of
 from feasible.run.environment import plant
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.launch import new_run
@@ -30,16 +30,12 @@ from feasible.studies.as_authors import (
     run_config,
 )
 from feasible.studies.as_authors.__main__ import main
-from feasible.tasks import TASKS
 
 SOFT = "sac-projection"
 # Of the methods that others wrote, their settings are all that is known; projected gradients are not of the paper.
 FOREIGN = ("sac", "ppo", "trpo", "focops", "projected")
 EVERY = [
-    (task, algo)
-    for task, known in TASKS.items()
-    for algo in known.paper.batch_size
-    if algo.split("-")[0] not in FOREIGN
+    (task, algo) for task, known in TASKS.items() for algo in known.preset("paper") if algo.split("-")[0] not in FOREIGN
 ]
 
 
@@ -52,7 +48,7 @@ class TestCatalogue:
 
     @pytest.mark.parametrize(("task", "algo"), EVERY)
     def test_they_survive_files_and_differ_from_the_paper_one_by_one(self, task: str, algo: str) -> None:
-        paper = build_method(TASKS[task], algo, "paper")
+        paper = algorithm_of(TASKS[task], algo, "paper")
         known = departures(task, algo)
         for name, algorithm in {**known, "all": as_authors(task, algo)}.items():
             assert build_algorithm(json.loads(json.dumps(describe(algorithm)))) == algorithm
@@ -124,7 +120,7 @@ class TestCatalogue:
 
 @pytest.fixture(scope="module")
 def specs() -> dict[str, Spec]:
-    return {task: plant(tasks.make(task)).spec for task in TASKS if task != "halfcheetah-box"}
+    return {task: plant(registry.make(task)).spec for task in TASKS if task != "halfcheetah-box"}
 
 
 @pytest.mark.parametrize(("task", "algo"), [cell for cell in EVERY if cell[0] != "halfcheetah-box"])
@@ -162,7 +158,7 @@ def test_runs_train_to_their_end(task: str, algo: str, tmp_path: Path) -> None:
     assert np.isfinite(last["eval/return"])
     assert isinstance(last["violation/executed_max"], float)
     assert last["violation/executed_max"] <= 1e-3
-    loaded, policy = load_policy(folder.policy, plant(tasks.make(task)).spec)
+    loaded, policy = load_policy(folder.policy, plant(registry.make(task)).spec)
     assert describe(loaded) == config.algorithm
     assert all(np.isfinite(leaf).all() for leaf in leaves(policy))
 

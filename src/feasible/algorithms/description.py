@@ -1,6 +1,5 @@
 """Algorithms as plain data and back: what run folders and policy files say of the algorithm that made them."""
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from feasible.algorithms.ppo import PPO
 from feasible.algorithms.sac import SAC
 from feasible.algorithms.table import BikeTable
 from feasible.algorithms.trpo import TRPO
+from feasible.errors import unknown
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 _ALGORITHMS = (DDPG, SAC, PPO, TRPO, FOCOPS, BikeTable)
@@ -73,8 +73,7 @@ def changed(algorithm: Kind, changes: Mapping[str, object], owner: str) -> Kind:
     values = {name: _as_kept(value, hints.get(name)) for name, value in changes.items()}
     for name, value in values.items():
         if name not in hints:
-            near = difflib.get_close_matches(name.lower(), hints, n=1, cutoff=0.0)[0]
-            raise ValueError(f"{owner} has no setting {name!r}; did you mean {near!r}? It has {', '.join(hints)}.")
+            raise unknown("hyper-parameter", name, hints, f"{owner}: ")
         if not _fits(value, hints[name]):
             raise ValueError(f"{owner}: {name} must be {_words(hints[name])}, not {value!r}.")
         # Every whole number but the warm-up's counts something that there must be one of.

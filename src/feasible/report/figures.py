@@ -4,10 +4,10 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from feasible.catalogue.registry import TASKS
 from feasible.report.aggregates import Comparison
 from feasible.report.charts import Chart, spread
 from feasible.report.style import Look
-from feasible.tasks import TASKS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
-from feasible.methods import METHODS
+from feasible.catalogue.registry import METHODS
 from feasible.report.runs import SCORED, Note, Run, Runs
 
 

@@ -12,6 +12,7 @@ from importlib.resources import files
 import numpy as np
 from jaxtyping import Shaped
 
+from feasible.catalogue.registry import TASKS
 from feasible.report.aggregates import Comparison
 from feasible.report.charts import Chart, Line, spread
 from feasible.report.groups import Group
@@ -19,7 +20,6 @@ from feasible.report.paper import PRINTED
 from feasible.report.runs import Note, Run, Setting
 from feasible.report.statistics import Estimate, interquartile_mean_interval
 from feasible.report.style import Look
-from feasible.tasks import TASKS
 
 POINTS = 240  # of a curve on the page: more than its pixels can show apart
 DIGITS = 6
@@ -62,7 +62,7 @@ def page(
 
 def _task(name: str) -> Json:
     known = TASKS.get(name)
-    return {"name": name, "title": known.title if known else "", "constraint": known.constraint if known else ""}
+    return {"name": name, "title": known.title if known else "", "constraint": known.words if known else ""}
 
 
 def _chart(chart: Chart) -> Json:

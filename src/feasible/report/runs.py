@@ -13,8 +13,7 @@ from typing import cast
 import numpy as np
 from jaxtyping import Float, Int
 
-from feasible.methods import METHODS
-from feasible.tasks import TASKS
+from feasible.catalogue.registry import METHODS, TASKS
 
 METRICS = (
     "eval/return",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from feasible.methods import METHODS
+from feasible.catalogue.registry import METHODS
 from feasible.report.groups import Group
 
 # Pairs for a light and a dark ground, each with a contrast of at least 3 to its ground.
@@ -13,29 +13,12 @@ _PALETTE = (
     ("#23803a", "#6fdc85"),
     ("#8f2fad", "#dd8bf5"),
     ("#8a6500", "#f2cc3d"),
-    ("#b8265e", "#ff8db3"),
     ("#0a7285", "#4fd3e6"),
+    ("#b8265e", "#ff8db3"),
     ("#5a6068", "#b6bec7"),
     ("#5b3fd1", "#aa9bff"),
     ("#7a4a21", "#d9a679"),
 )
-# Methods that never meet on one task share a colour: FWPO is NFWPO's table, CAPG the other form of PPO and TRPO.
-_PLACES = {
-    "nfwpo": 0,
-    "fwpo": 0,
-    "ddpg-projection": 1,
-    "tabular-projection": 1,
-    "ddpg-shaping": 2,
-    "tabular-shaping": 2,
-    "ddpg-optlayer": 3,
-    "sac-projection": 4,
-    "trpo-projection": 5,
-    "trpo-capg": 5,
-    "ppo-projection": 6,
-    "ppo-capg": 6,
-    "focops-projection": 7,
-    "projected-gradient": 8,
-}
 _DASHES = ((), (6, 3), (2, 2), (8, 3, 2, 3), (10, 4))
 
 
@@ -55,10 +38,11 @@ def looks(groups: Sequence[Group]) -> dict[str, Look]:
         known = variants.setdefault(group.algo, [])
         if group.method not in known:
             known.append(group.method)
-    strangers = [algo for algo in variants if algo not in _PLACES]
+    own = [method.name for method in METHODS.values() if not method.like]
+    own += [algo for algo in variants if algo not in METHODS]
     found = {}
     for algo, methods in variants.items():
-        place = _PLACES.get(algo, 9 + strangers.index(algo) if algo in strangers else 0)
+        place = own.index(METHODS[algo].like or algo if algo in METHODS else algo)
         light, dark = _PALETTE[place % len(_PALETTE)]
         for number, method in enumerate(sorted(methods)):
             found[method] = Look(light, dark, _DASHES[number % len(_DASHES)])

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 
 import gymnasium as gym
-import jax.numpy as jnp
-import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from feasible.algorithms.base import Spec
+from feasible.algorithms.spec import spec_of
 from feasible.constraints import ConstrainedEnv, Constraint
 
 State = dict[str, NDArray]
@@ -58,29 +57,4 @@ def plant(env: gym.Env) -> Plant:
             "other wrappers inside, or use feasible.make(task)."
         )
     inner, constraint = env.env, env.constraint
-    spec = spec_of(env.observation_space, env.action_space, constraint, time_limit(inner))
-    return Plant(inner, constraint, spec, env)
-
-
-def spec_of(observations: gym.Space, actions: gym.Space, constraint: Constraint, length: int | None) -> Spec:
-    """The task as algorithms see it, or a sentence that says what does not fit."""
-    if not isinstance(observations, gym.spaces.Box) or len(observations.shape) != 1:
-        raise ValueError(
-            f"env: observations must be a one-dimensional Box, got {observations}; "
-            "wrap the environment with gymnasium.wrappers.FlattenObservation before constraining it."
-        )
-    if not isinstance(actions, gym.spaces.Box) or len(actions.shape) != 1:
-        raise ValueError(f"env: the action space must be a one-dimensional Box, got {actions}.")
-    if not (np.all(np.isfinite(actions.low)) and np.all(np.isfinite(actions.high))):
-        raise ValueError(
-            "env: the action space must have finite bounds (outputs and exploration are scaled to it); "
-            "wrap the environment with gymnasium.wrappers.RescaleAction or give its Box bounds."
-        )
-    low, high = (jnp.asarray(bound, jnp.float32) for bound in (actions.low, actions.high))
-    return Spec(observations.shape[0], low, high, constraint, length)
-
-
-def time_limit(env: gym.Env) -> int | None:
-    if env.has_wrapper_attr("episode_length"):
-        return int(env.get_wrapper_attr("episode_length"))
-    return env.spec.max_episode_steps if env.spec is not None else None
+    return Plant(inner, constraint, spec_of(env), env)

@@ -29,11 +29,11 @@ from jaxtyping import Array, Float, PyTree
 
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import describe
+from feasible.catalogue.registry import find_task
 from feasible.run.archive import ArchiveError, read_archive, write_members
 from feasible.run.evaluate import certified_action
 from feasible.run.folder import RunConfig, versions
 from feasible.run.loading import load_run
-from feasible.tasks import find_task
 
 FORMAT = 1
 HOLDS = "exported policy"
@@ -127,7 +127,7 @@ def _words_of(config: RunConfig) -> dict[str, object]:
     return {
         "task": task.name,
         "title": task.title,
-        "constraint": task.constraint,
+        "constraint": task.words,
         "algo": config.algo,
         "variant": config.variant,
         "settings": config.settings,

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from feasible.algorithms.description import Plain
 from feasible.run.archive import ArchiveError, write_atomically
-from feasible.tasks import Preset
 
 PACKAGES = ("feasible", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "mujoco", "numba")
 
@@ -36,7 +35,7 @@ class RunConfig:
     algo: str
     seed: int
     steps: int
-    settings: Preset
+    settings: str
     algorithm: Plain
     evaluation_interval: int
     evaluation_episodes: int

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from feasible.algorithms.description import Plain, describe
-from feasible.methods import RECOMMENDED, build_algorithm
-from feasible.recommendation import CHOICES, SETTINGS
+from feasible.catalogue.recommended import CHOICES, PRESET
+from feasible.catalogue.registry import RECOMMENDED, algorithm_of, find_task
 from feasible.run.folder import RunConfig, RunFolder
-from feasible.tasks import Preset, find_task
 
 
 def configure(
@@ -18,35 +17,32 @@ def configure(
     seed: int,
     *,
     steps: int | None = None,
-    settings: Preset | None = None,
+    preset: str | None = None,
     changes: Mapping[str, Plain] | None = None,
     variant: str = "",
     evaluation_interval: int | None = None,
     evaluation_episodes: int | None = None,
     checkpoint_interval: int = 10_000,
 ) -> RunConfig:
-    """The resolved settings of a run. What is not said is the task's; `changes` are fields of the algorithm.
-
-    Settings are those of the paper, or of what is recommended, if none are given.
-    """
+    """Resolve a run. Omitted values come from the task, an omitted preset is its first; `changes` override
+    hyper-parameters of the algorithm."""
     known = find_task(task)
     if algo == RECOMMENDED:
         choice = CHOICES[task]
-        algo, settings, changes = choice.algo, settings or SETTINGS, {**choice.changes, **(changes or {})}
-    settings = settings or "paper"
-    preset = known.settings(settings)
-    algorithm = build_algorithm(known, algo, settings, changes)
-    interval = preset.evaluation_interval if evaluation_interval is None else evaluation_interval
-    episodes = preset.evaluation_episodes if evaluation_episodes is None else evaluation_episodes
-    variant = variant or _variant(settings, changes or {})
+        algo, preset, changes = choice.algo, preset or PRESET, {**choice.changes, **(changes or {})}
+    preset = preset or known.first_preset
+    algorithm = algorithm_of(known, algo, preset, changes)
+    interval = known.eval_every if evaluation_interval is None else evaluation_interval
+    episodes = known.episodes if evaluation_episodes is None else evaluation_episodes
+    variant = variant or _variant(preset if preset != known.first_preset else "", changes or {})
     if "/" in variant:
         raise ValueError(f"variant must be the name of a folder, without '/', not {variant!r}.")
     config = RunConfig(
         task=task,
         algo=algo,
         seed=_at_least("seed", seed, 0),
-        steps=_at_least("steps", preset.training_steps if steps is None else steps, 1),
-        settings=settings,
+        steps=_at_least("steps", known.steps if steps is None else steps, 1),
+        settings=preset,
         algorithm=describe(algorithm),
         evaluation_interval=_at_least("evaluation_interval", interval, 1),
         evaluation_episodes=_at_least("evaluation_episodes", episodes, 1),
@@ -62,7 +58,7 @@ class Options(TypedDict, total=False):
     """What `configure` may be told besides task, method and seed."""
 
     steps: int | None
-    settings: Preset | None
+    preset: str | None
     changes: Mapping[str, Plain] | None
     variant: str
     evaluation_interval: int | None
@@ -80,8 +76,8 @@ def grid(
         twice = [value for value in values if list(values).count(value) > 1]
         if twice:
             raise ValueError(f"{name} must name each only once, not {twice[0]!r} again.")
-    if RECOMMENDED in algos and options.get("settings") is None:
-        options["settings"] = SETTINGS  # of all that are compared with it, too
+    if RECOMMENDED in algos and options.get("preset") is None:
+        options["preset"] = PRESET  # of all that are compared with it, too
     return [configure(task, algo, seed, **options) for seed in seeds for task in tasks for algo in algos]
 
 
@@ -106,9 +102,9 @@ def new_run(out: Path, config: RunConfig) -> RunFolder:
     return folder
 
 
-def _variant(settings: Preset, changes: Mapping[str, Plain]) -> str:
-    """What tells runs of one method apart: the preset, if it is not the paper's, and the changes."""
-    parts = [settings] if settings != "paper" else []
+def _variant(preset: str, changes: Mapping[str, Plain]) -> str:
+    """What tells runs of one method apart: the preset, if it is not the task's first, and the changes."""
+    parts = [preset] if preset else []
     parts += [f"{name}={_short(value)}" for name, value in sorted(changes.items())]
     return "+".join(parts)
 

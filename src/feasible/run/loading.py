@@ -5,8 +5,8 @@ from pathlib import Path
 
 from jaxtyping import Array, PyTree
 
-from feasible import tasks
 from feasible.algorithms.base import Algorithm, Spec
+from feasible.catalogue import registry
 from feasible.run.archive import ArchiveError
 from feasible.run.environment import plant
 from feasible.run.folder import RunConfig, RunFolder
@@ -32,5 +32,5 @@ def load_run(run: Path) -> TrainedRun:
     path = run if run.is_file() else folder.policy
     if not path.exists():
         raise ArchiveError(f"{folder.path} has no policy yet: it is written with the first checkpoint.")
-    spec = plant(tasks.make(config.task)).spec
+    spec = plant(registry.make(config.task)).spec
     return TrainedRun(config, path, spec, *load_policy(path, spec))

@@ -13,7 +13,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from feasible.methods import METHODS
+from feasible.catalogue.registry import METHODS
 from feasible.run.folder import RunConfig, RunFolder
 
 State = Literal["waiting", "running", "done", "failed"]

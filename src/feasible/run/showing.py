@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from feasible import tasks
+from feasible.catalogue import registry
 from feasible.run.evaluate import Evaluation, Policy, compiled_policy, evaluate, evaluation_seeds
 from feasible.run.loading import load_run
 
@@ -24,7 +24,7 @@ def show_evaluation(run: Path, episodes: int, seed: int, video: Path | None) -> 
     trained = load_run(run)
     config, policy = trained.config, trained.policy
     act = compiled_policy(trained.algorithm, trained.spec)
-    env = tasks.make_vec(config.task, episodes)
+    env = registry.make_vec(config.task, episodes)
     seeds = evaluation_seeds(seed, 0, episodes)
     console = Console()
     console.print(_table(config.name, evaluate(act, policy, env, seeds)))
@@ -37,7 +37,7 @@ def film(act: Policy, policy: object, task: str, seed: int, path: Path) -> None:
     """Write one episode as a film; the frames go to the file as they come."""
     import imageio.v2 as imageio  # brings its encoders along: only for films
 
-    env = tasks.make(task, render_mode="rgb_array")
+    env = registry.make(task, render_mode="rgb_array")
     obs, _ = env.reset(seed=seed)
     path.parent.mkdir(parents=True, exist_ok=True)
     rate = float(env.metadata.get("render_fps", 30))

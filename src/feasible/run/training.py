@@ -5,9 +5,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from feasible import tasks
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.description import build_algorithm
+from feasible.catalogue import registry
 from feasible.errors import EmptySetError, InfeasibleActionError
 from feasible.run import checkpoint
 from feasible.run.batch_driver import BatchDriver
@@ -109,8 +109,8 @@ def train(folder: RunFolder, watcher: Watcher | None = None) -> Outcome:
 
 def _driver(algorithm: Algorithm, config: RunConfig) -> Driver | BatchDriver:
     if algorithm.environments == 1:
-        return Driver(algorithm, plant(tasks.make(config.task)), config.seed)
-    copies = tasks.make_vec(config.task, algorithm.environments)
+        return Driver(algorithm, plant(registry.make(config.task)), config.seed)
+    copies = registry.make_vec(config.task, algorithm.environments)
     return BatchDriver(algorithm, VectorPlant(copies), config.seed)
 
 
@@ -132,7 +132,7 @@ class _Run:
     ) -> None:
         self.config, self.folder, self.algorithm, self.driver, self.watcher = config, folder, algorithm, driver, watcher
         self.act = compiled_policy(algorithm, driver.plant.spec)
-        self.env = tasks.make_vec(config.task, config.evaluation_episodes)
+        self.env = registry.make_vec(config.task, config.evaluation_episodes)
         self.clock = time.perf_counter()
         self.clock_step = driver.step
 

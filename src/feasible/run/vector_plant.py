@@ -9,8 +9,9 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from jaxtyping import Bool, Float, Float64
 
 from feasible.algorithms.base import Spec
-from feasible.constraints import ConstrainedVectorEnv, Constraint
-from feasible.run.environment import State, spec_of
+from feasible.algorithms.spec import spec_of
+from feasible.constraints import ConstrainedVectorEnv
+from feasible.run.environment import State
 from feasible.run.finite import NotFiniteError, finite, observed_fault
 
 
@@ -45,7 +46,7 @@ class Steps:
 class VectorPlant:
     """Copies of a constrained environment taken apart, as `Plant` is one: actions are judged by the driver.
 
-    >>> plant = VectorPlant(tasks.make_vec("halfcheetah", 40, threads=15))
+    >>> plant = VectorPlant(registry.make_vec("halfcheetah", 40, threads=15))
     >>> seen = plant.reset(seeds)             # the observations to act on, float32
     >>> steps = plant.step(actions)           # what became of them
     """
@@ -54,7 +55,7 @@ class VectorPlant:
         self.env, self.constraint = env.env, env.constraint
         if self.env.metadata.get("autoreset_mode") != AutoresetMode.SAME_STEP:
             raise ValueError("env: episodes must start again in the step that ends them (AutoresetMode.SAME_STEP).")
-        self.spec: Spec = _spec(env, self.constraint)
+        self.spec: Spec = spec_of(env)
         self.copies = env.num_envs
         size = self.spec.observation_size
         self._next, self._seen = slice(size), slice(size, 2 * size)
@@ -116,8 +117,3 @@ class VectorPlant:
 
 def _restorable(env: gym.Env) -> bool:
     return env.has_wrapper_attr("get_state") and env.has_wrapper_attr("set_state")
-
-
-def _spec(env: ConstrainedVectorEnv, constraint: Constraint) -> Spec:
-    length = getattr(env.env, "episode_length", None)
-    return spec_of(env.single_observation_space, env.single_action_space, constraint, length)

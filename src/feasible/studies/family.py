@@ -6,7 +6,7 @@ Members are compared at the step that all of them have reached.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from feasible.methods import METHODS
+from feasible.catalogue.registry import METHODS
 from feasible.report.figures import BESIDE, STYLE, figure_files
 from feasible.report.runs import Run
 from feasible.studies.outcomes import Outcome, outcome

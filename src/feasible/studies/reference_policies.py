@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Float64
 
-from feasible import tasks
+from feasible.catalogue import registry
 
 EPISODES = 200
 SEED = 10_000  # of the first scored episode: none that a search has seen
@@ -42,10 +42,10 @@ class Score:
 
 def play(task: str, act: Callable[[Observations], Actions], seeds: Sequence[int]) -> Float64[np.ndarray, " copies"]:
     """The returns of one episode for each seed."""
-    env = tasks.make_vec(task, len(seeds))
+    env = registry.make_vec(task, len(seeds))
     obs, _ = env.reset(seed=list(seeds))  # pyright: ignore[reportArgumentType]
     returns = np.zeros(len(seeds))
-    for _ in range(tasks.find_task(task).episode_length):
+    for _ in range(registry.find_task(task).episode_length):
         obs, rewards, *_ = env.step(act(np.asarray(obs)))
         returns += rewards
     env.close()
@@ -58,7 +58,7 @@ def score(returns: Float64[np.ndarray, " copies"]) -> Score:
 
 def staying_put(task: str, episodes: int = EPISODES) -> Score:
     """Of a bike-sharing task, whose observation is [demand | bikes | time]."""
-    stations = tasks.find_task(task).action_size
+    stations = registry.find_task(task).action_size
     return score(play(task, lambda obs: obs[:, stations : 2 * stations], range(SEED, SEED + episodes)))
 
 
@@ -70,8 +70,8 @@ def fixed_rates(rates: Float[np.ndarray, " n"], episodes: int = EPISODES) -> Sco
 
 def searched_rates(generations: int = GENERATIONS, seed: int = 0) -> Float64[np.ndarray, " n"]:
     """The centre of the law after so many generations, feasible."""
-    task = tasks.find_task("nsfnet")
-    env = tasks.make(task.name)
+    task = registry.find_task("nsfnet")
+    env = registry.make(task.name)
     feasible_set = env.constraint(jnp.zeros(task.observation_size))
     env.close()
     project = jax.jit(jax.vmap(feasible_set.project))

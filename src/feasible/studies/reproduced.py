@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from feasible.methods import METHODS, build_algorithm
+from feasible.catalogue.registry import METHODS, TASKS, algorithm_of
 from feasible.report.charts import all_charts
 from feasible.report.figures import all_figures
 from feasible.report.groups import group_runs
@@ -26,11 +26,10 @@ from feasible.run.archive import write_atomically
 from feasible.studies import family
 from feasible.studies.blocks import remade
 from feasible.studies.outcomes import number, outcome
-from feasible.tasks import TASKS, Preset
 
 RESULTS, FIGURES = Path("results"), Path("docs/figures/reproduction")
 PAGES = (Path("docs/reproduction.md"), Path("docs/beyond.md"), Path("docs/performance.md"))
-PRESETS: tuple[Preset, ...] = ("paper", "fair")
+PRESETS: tuple[str, ...] = ("paper", "fair")
 
 
 def task_table(task: str, runs: Runs) -> str:
@@ -110,7 +109,7 @@ def _of_preset(runs: Sequence[Run], preset: str) -> list[Run]:
 
 @cache
 def _same_in_both(task: str, algo: str) -> bool:
-    one, other = (build_algorithm(TASKS[task], algo, preset) for preset in PRESETS)
+    one, other = (algorithm_of(TASKS[task], algo, preset) for preset in PRESETS)
     return one == other
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from feasible.catalogue.registry import TASKS
 from feasible.run.folder import RunFolder
 from feasible.run.population.training import train_population
-from feasible.tasks import TASKS
 from tests.run.population.toy_runs import Recorder, toy_runs
 from tests.run.runs import programs_shared
 from tests.run.toys import toy_task

@@ -8,12 +8,12 @@ import jax
 import pytest
 from rich.console import Console
 
+from feasible.catalogue.registry import TASKS
 from feasible.cli import main
 from feasible.run.folder import RunConfig, RunFolder
 from feasible.run.launch import configure
 from feasible.run.population.by_task import require_accelerator, train_by_task
 from feasible.run.population.progress import PopulationBars
-from feasible.tasks import TASKS
 from tests.run.population.toy_runs import toy_configs
 from tests.run.runs import assert_equal_runs, files
 from tests.run.toys import toy_task

@@ -2,8 +2,8 @@
 
 import pytest
 
-from feasible import tasks
-from feasible.methods import build_algorithm
+from feasible.catalogue import registry
+from feasible.catalogue.registry import algorithm_of
 from feasible.run.population import memory
 from feasible.run.population.programs import PopulationPrograms
 from feasible.run.vector_plant import VectorPlant
@@ -11,8 +11,8 @@ from feasible.run.vector_plant import VectorPlant
 
 @pytest.fixture(scope="module")
 def programs() -> PopulationPrograms:
-    algorithm = build_algorithm(tasks.find_task("halfcheetah"), "nfwpo", "fair", {"warmup": 0})
-    return PopulationPrograms([algorithm] * 40, VectorPlant(tasks.make_vec("halfcheetah", 1)).spec)
+    algorithm = algorithm_of(registry.find_task("halfcheetah"), "nfwpo", "fair", {"warmup": 0})
+    return PopulationPrograms([algorithm] * 40, VectorPlant(registry.make_vec("halfcheetah", 1)).spec)
 
 
 def test_an_agent_is_its_replay_and_some_megabytes(programs: PopulationPrograms) -> None:

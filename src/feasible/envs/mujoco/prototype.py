@@ -1,6 +1,5 @@
 """One of Gymnasium's own MuJoCo environments, bare, from which model, weights and starting places are taken."""
 
-import difflib
 import inspect
 from typing import NamedTuple
 
@@ -9,6 +8,8 @@ import numpy as np
 from gymnasium.envs.mujoco import MujocoEnv
 from gymnasium.envs.registration import load_env_creator
 from jaxtyping import Float64
+
+from feasible.errors import unknown
 
 SUPPORTED = ("HalfCheetah-v4", "HalfCheetah-v5", "Reacher-v4", "Reacher-v5")
 
@@ -23,15 +24,13 @@ class Prototype(NamedTuple):
 def build_prototype(env_id: str, max_episode_steps: int | None, **settings: object) -> Prototype:
     """The environment that `gym.make(env_id, **settings)` would wrap (older versions without the warning)."""
     if env_id not in SUPPORTED:
-        near = difflib.get_close_matches(str(env_id), SUPPORTED, n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        raise ValueError(f"env_id must be one of {', '.join(SUPPORTED)}, not {env_id!r}{hint}.")
+        raise unknown("robot", env_id, SUPPORTED, "env_id: ")
     spec = gym.spec(env_id)
     assert spec.entry_point is not None
     creator = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
     known = (*inspect.signature(creator).parameters, *inspect.signature(MujocoEnv).parameters)
-    if unknown := sorted(set(settings) - set(known)):
-        raise ValueError(f"{env_id} has no setting {unknown[0]!r}.")
+    if strange := sorted(set(settings) - set(known)):
+        raise ValueError(f"{env_id} has no setting {strange[0]!r}.")
     env = creator(**{**spec.kwargs, **settings})
     length = spec.max_episode_steps if max_episode_steps is None else max_episode_steps
     if isinstance(length, bool) or not isinstance(length, int) or length < 1:

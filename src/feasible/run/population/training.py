@@ -12,8 +12,8 @@ from pathlib import Path
 
 import jax
 
-from feasible import tasks
 from feasible.algorithms.description import build_algorithm
+from feasible.catalogue import registry
 from feasible.run import checkpoint
 from feasible.run.folder import RunConfig, RunFolder
 from feasible.run.interrupt import halted_by
@@ -122,12 +122,12 @@ class _Run:
         task, episodes, agents = self.config.task, self.config.evaluation_episodes, len(folders)
         self.population = Population(
             [build_algorithm(config.algorithm) for config in self.configs],
-            VectorPlant(tasks.make_vec(task, agents, threads=threads)),
+            VectorPlant(registry.make_vec(task, agents, threads=threads)),
             [config.seed for config in self.configs],
         )
         self.told: set[int] = set()
         self.memory = check_memory(self.population.programs)
-        self.episodes = tasks.make_vec(task, agents * episodes, threads=threads)
+        self.episodes = registry.make_vec(task, agents * episodes, threads=threads)
 
     def to_the_end(self) -> list[Failure]:
         population, config = self.population, self.config

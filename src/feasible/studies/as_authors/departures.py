@@ -9,11 +9,10 @@ from feasible.algorithms.base import Algorithm
 from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.description import describe
 from feasible.algorithms.table import BikeTable
-from feasible.methods import build_algorithm
+from feasible.catalogue.registry import algorithm_of, find_task
 from feasible.run.folder import RunConfig
 from feasible.run.launch import configure
 from feasible.studies.as_authors.algorithms import AuthorsDDPG, AuthorsProjection, AuthorsTable
-from feasible.tasks import find_task
 
 Change = Callable[[Algorithm], Algorithm]
 ALL = "as-authors"
@@ -208,7 +207,7 @@ def _found(task: str, algo: str) -> Mapping[str, Departure]:
 
 def _paper(task: str, algo: str) -> Algorithm:
     """The method with the `paper` settings, as one that can depart from them."""
-    paper = build_algorithm(find_task(task), algo, "paper")
+    paper = algorithm_of(find_task(task), algo, "paper")
     settings = {field.name: getattr(paper, field.name) for field in fields(paper)}
     if isinstance(paper, BikeTable):
         return AuthorsTable(**settings)

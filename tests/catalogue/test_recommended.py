@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from feasible.algorithms.description import build_algorithm, describe
+from feasible.catalogue.registry import TASKS
 from feasible.cli import main
 from feasible.report.published import read_published
 from feasible.run.folder import RunFolder
 from feasible.run.launch import configure, grid
 from feasible.run.sweep import prepare
-from feasible.tasks import TASKS
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -18,26 +18,26 @@ def test_every_task_has_a_recommended_run(task: str) -> None:
     config = configure(task, "recommended", 3)
     assert config.settings == "fair"
     assert config.algorithm == describe(build_algorithm(config.algorithm))
-    assert config.algo in TASKS[task].paper.batch_size
+    assert config.algo in TASKS[task].preset("fair")
 
 
 def test_what_is_recommended_is_a_run_like_others() -> None:
     by_the_gap = {"frank_wolfe_by": "gap", "frank_wolfe_step": 0.05}
     config = configure("halfcheetah", "recommended", 3)
-    assert config == configure("halfcheetah", "nfwpo", 3, settings="fair", changes=by_the_gap)
+    assert config == configure("halfcheetah", "nfwpo", 3, preset="fair", changes=by_the_gap)
 
 
 @pytest.mark.parametrize("task", [task for task in TASKS if task != "halfcheetah-box"])
 def test_what_is_recommended_has_published_results(task: str) -> None:
     config = configure(task, "recommended", 0)
     variants = {config.variant, ""} if task == "bss-3" else {config.variant}  # its presets are the same
-    published = read_published(Path(__file__).parents[1] / "results").all
+    published = read_published(Path(__file__).parents[2] / "results").all
     assert any((run.task, run.algo) == (task, config.algo) and run.variant in variants for run in published)
 
 
 def test_what_is_said_beside_it_counts() -> None:
     said = {"frank_wolfe_step": 0.02, "noise": 0.2}
-    config = configure("halfcheetah", "recommended", 0, settings="paper", changes=said)
+    config = configure("halfcheetah", "recommended", 0, preset="paper", changes=said)
     assert config == configure("halfcheetah", "nfwpo", 0, changes={"frank_wolfe_by": "gap", **said})
 
 
@@ -45,7 +45,7 @@ def test_others_are_compared_with_it_in_the_same_settings() -> None:
     both = grid(["reacher"], ["recommended", "ddpg-projection"], [0])
     algos = [(config.algo, config.settings) for config in both]
     assert algos == [("nfwpo", "fair"), ("ddpg-projection", "fair")]
-    both = grid(["reacher"], ["recommended", "ddpg-projection"], [0], settings="paper")
+    both = grid(["reacher"], ["recommended", "ddpg-projection"], [0], preset="paper")
     assert [config.settings for config in both] == ["paper", "paper"]
 
 

@@ -4,11 +4,16 @@ from dataclasses import fields
 
 import pytest
 
+import feasible
+from feasible.agents import Agent
 from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient, ThroughProjection
 from feasible.algorithms.ddpg import DDPG
+from feasible.algorithms.focops import FOCOPS
+from feasible.algorithms.on_policy import OnPolicy
+from feasible.algorithms.sac import SAC
 from feasible.algorithms.table import BikeTable
-from feasible.methods import METHODS, build_algorithm, find_method
-from feasible.tasks import TASKS, Preset
+from feasible.catalogue import registry
+from feasible.catalogue.registry import METHODS, TASKS, algorithm_of, find_method
 
 NETWORKED = ["reacher", "halfcheetah", "nsfnet", "bss-5"]
 # Table 3 of the paper, columns as above.
@@ -26,8 +31,21 @@ RULES = {
 }
 
 
-def ddpg(task: str, algo: str, preset: Preset) -> DDPG:
-    algorithm = build_algorithm(TASKS[task], algo, preset)
+AGENTS: dict[str, type[Agent]] = {
+    "nfwpo": feasible.NFWPO,
+    "ddpg-projection": feasible.DDPGProjection,
+    "ddpg-shaping": feasible.DDPGShaping,
+    "ddpg-optlayer": feasible.DDPGOptLayer,
+    "projected-gradient": feasible.ProjectedGradient,
+    "sac-projection": feasible.SAC,
+    "ppo-projection": feasible.PPO,
+    "trpo-projection": feasible.TRPO,
+    "focops-projection": feasible.FOCOPS,
+}
+
+
+def ddpg(task: str, algo: str, preset: str) -> DDPG:
+    algorithm = algorithm_of(TASKS[task], algo, preset)
     assert isinstance(algorithm, DDPG)
     return algorithm
 
@@ -59,8 +77,8 @@ def test_paper_is_table_3(column: int, algo: str) -> None:
 
 @pytest.mark.parametrize("algo", ["fwpo", "tabular-projection", "tabular-shaping"])
 @pytest.mark.parametrize("preset", ["paper", "fair"])
-def test_paper_and_fair_are_table_4_for_tables(algo: str, preset: Preset) -> None:
-    algorithm = build_algorithm(TASKS["bss-3"], algo, preset)
+def test_paper_and_fair_are_table_4_for_tables(algo: str, preset: str) -> None:
+    algorithm = algorithm_of(TASKS["bss-3"], algo, preset)
     assert isinstance(algorithm, BikeTable)
     if isinstance(algorithm.rule, FrankWolfe):
         assert (algo, algorithm.rule.step, algorithm.table_rate) == ("fwpo", 0.05, None)
@@ -94,23 +112,58 @@ def test_fair_treats_every_method_of_a_task_alike(task: str) -> None:
         assert getattr(first, name) == getattr(paper, name)
 
 
+def test_the_other_methods_are_those_of_their_sources() -> None:
+    """SAC of Spinning Up, ChainerRL's PPO and TRPO, and FOCOPS, as the authors of the paper set them."""
+    for name, task in TASKS.items():
+        paper = task.preset("paper")
+        if name == "bss-3":
+            assert set(paper) == {"fwpo", "tabular-projection", "tabular-shaping"}
+            continue
+        soft = paper["sac-projection"]
+        assert isinstance(soft, SAC)
+        assert (soft.warmup, soft.learning_starts, soft.interval, soft.updates) == (10_000, 1_000, 50, 50)
+        assert (soft.batch_size, soft.rate) == (16 if name == "nsfnet" else 100, 5e-4)
+        for algo, horizon in (("ppo-projection", 2048), ("trpo-projection", 5000)):
+            algorithm = paper[algo]
+            assert isinstance(algorithm, OnPolicy)
+            assert (algorithm.horizon, algorithm.minibatch) == (horizon, 64)
+            assert (algorithm.discount, algorithm.trace) == (0.995, 0.97)
+        focops = paper["focops-projection"]
+        assert isinstance(focops, FOCOPS)
+        assert (focops.discount, focops.trace) == (0.99, 0.95)
+        assert (focops.horizon, focops.multiplier_rate) == ((64, 0.01) if name == "reacher" else (1024, 0.001))
+
+
+def test_defaults_are_the_same_for_agents_and_for_the_command_line() -> None:
+    env = registry.make("reacher")
+    for name, agent in AGENTS.items():
+        assert algorithm_of(TASKS["reacher"], name, "default") == agent(env).algorithm  # pyright: ignore[reportCallIssue]
+
+
+def test_tables_have_no_defaults() -> None:
+    with pytest.raises(ValueError, match="algo: tabular methods have no defaults"):
+        algorithm_of(TASKS["bss-3"], "fwpo", "default")
+
+
 def test_fair_rollouts_are_alike_too() -> None:
     for name, task in TASKS.items():
-        methods = [algo for algo in task.paper.batch_size if algo.split("-")[0] in ("ppo", "trpo", "focops")]
-        built = [build_algorithm(task, algo, "fair") for algo in methods]
+        methods = [algo for algo in task.preset("paper") if algo.split("-")[0] in ("ppo", "trpo", "focops")]
+        built = [algorithm_of(task, algo, "fair") for algo in methods]
         common = ("horizon", "minibatch", "discount", "trace", "hidden_layers", "hidden", "normalised")
         alike = {tuple(getattr(algorithm, field) for field in common) for algorithm in built}
         assert alike == (set() if name == "bss-3" else {(2048, 64, 0.99, 0.95, (64, 64), "tanh", True)})
 
 
 def test_clipped_actions_are_of_the_task_with_a_box() -> None:
-    assert getattr(build_algorithm(TASKS["halfcheetah-box"], "trpo-capg", "paper"), "capg")  # noqa: B009
-    with pytest.raises(ValueError, match="no settings of 'ppo-capg' for the task 'halfcheetah'; its methods are"):
-        build_algorithm(TASKS["halfcheetah"], "ppo-capg", "paper")
+    assert getattr(algorithm_of(TASKS["halfcheetah-box"], "trpo-capg", "paper"), "capg")  # noqa: B009
+    with pytest.raises(
+        ValueError, match="'ppo-capg' is not in the preset 'paper' of the task 'halfcheetah', which has"
+    ):
+        algorithm_of(TASKS["halfcheetah"], "ppo-capg", "paper")
 
 
 def test_changes_are_fields_of_the_algorithm() -> None:
-    algorithm = build_algorithm(TASKS["reacher"], "nfwpo", "fair", {"batch_size": 8, "hidden_layers": (32, 32)})
+    algorithm = algorithm_of(TASKS["reacher"], "nfwpo", "fair", {"batch_size": 8, "hidden_layers": (32, 32)})
     assert isinstance(algorithm, DDPG)
     assert (algorithm.batch_size, algorithm.hidden_layers, algorithm.discount) == (8, (32, 32), 0.99)
 
@@ -121,19 +174,19 @@ def test_an_unknown_method_names_the_nearest(wrong: str, right: str) -> None:
         find_method(wrong)
 
 
-@pytest.mark.parametrize(("wrong", "right"), [("batchsize", "batch_size"), ("Gamma_discount", "discount")])
+@pytest.mark.parametrize(("wrong", "right"), [("batchsize", "batch_size"), ("Discounts", "discount")])
 def test_an_unknown_setting_names_the_nearest(wrong: str, right: str) -> None:
-    with pytest.raises(ValueError, match=f"nfwpo has no setting '{wrong}'; did you mean '{right}'"):
-        build_algorithm(TASKS["reacher"], "nfwpo", "paper", {wrong: 8})
+    with pytest.raises(ValueError, match=f"nfwpo: There is no hyper-parameter '{wrong}'; did you mean '{right}'"):
+        algorithm_of(TASKS["reacher"], "nfwpo", "paper", {wrong: 8})
 
 
 def test_a_method_of_other_tasks_and_an_unknown_preset_are_refused() -> None:
-    with pytest.raises(ValueError, match="no settings of 'fwpo' for the task 'reacher'; its methods are nfwpo"):
-        build_algorithm(TASKS["reacher"], "fwpo", "paper")
-    with pytest.raises(ValueError, match="'paper' or 'fair', not 'best'"):
-        build_algorithm(TASKS["reacher"], "nfwpo", "best")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="'fwpo' is not in the preset 'paper' of the task 'reacher', which has nfwpo"):
+        algorithm_of(TASKS["reacher"], "fwpo", "paper")
+    with pytest.raises(ValueError, match="the task 'reacher' has no preset 'best'; it has paper, fair, default"):
+        algorithm_of(TASKS["reacher"], "nfwpo", "best")
 
 
 def test_methods_know_their_names() -> None:
     assert all(name == method.name and method.title and method.summary for name, method in METHODS.items())
-    assert {algo for task in TASKS.values() for algo in task.paper.batch_size} == set(METHODS)
+    assert {algo for task in TASKS.values() for algo in task.preset("paper")} == set(METHODS)

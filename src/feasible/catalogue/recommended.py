@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from feasible.algorithms.description import Plain
-from feasible.tasks import Preset
 
-SETTINGS: Preset = "fair"
+PRESET = "fair"
 """In which the methods were compared, and what is recommended is trained."""
 
 

@@ -1,0 +1,38 @@
+"""A task as algorithms see it, read off its environment."""
+
+import gymnasium as gym
+import jax.numpy as jnp
+import numpy as np
+
+from feasible.algorithms.base import Spec
+from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv
+
+
+def spec_of(env: ConstrainedEnv | ConstrainedVectorEnv) -> Spec:
+    """The spec of a constrained environment or of one of its copies, or a sentence that says what does not fit."""
+    if isinstance(env, ConstrainedVectorEnv):
+        observations, actions = env.single_observation_space, env.single_action_space
+        length = getattr(env.env, "episode_length", None)
+    else:
+        observations, actions, length = env.observation_space, env.action_space, time_limit(env.env)
+    if not isinstance(observations, gym.spaces.Box) or len(observations.shape) != 1:
+        raise ValueError(
+            f"env: observations must be a one-dimensional Box, got {observations}; "
+            "wrap the environment with gymnasium.wrappers.FlattenObservation before constraining it."
+        )
+    if not isinstance(actions, gym.spaces.Box) or len(actions.shape) != 1:
+        raise ValueError(f"env: the action space must be a one-dimensional Box, got {actions}.")
+    if not (np.all(np.isfinite(actions.low)) and np.all(np.isfinite(actions.high))):
+        raise ValueError(
+            "env: the action space must have finite bounds (outputs and exploration are scaled to it); "
+            "wrap the environment with gymnasium.wrappers.RescaleAction or give its Box bounds."
+        )
+    low, high = (jnp.asarray(bound, jnp.float32) for bound in (actions.low, actions.high))
+    return Spec(observations.shape[0], low, high, env.constraint, length)
+
+
+def time_limit(env: gym.Env) -> int | None:
+    """Steps after which an episode is cut off, where the environment says so."""
+    if env.has_wrapper_attr("episode_length"):
+        return int(env.get_wrapper_attr("episode_length"))
+    return env.spec.max_episode_steps if env.spec is not None else None

@@ -1,0 +1,201 @@
+"""The methods of the library, with their defaults.
+
+A new method is one entry here: a combination of what `feasible.algorithms` has. Functions import when they are called,
+so that lists and help load no JAX.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn
+
+from feasible.catalogue.method import Method
+
+if TYPE_CHECKING:
+    from feasible.algorithms.actor_rules import ActorRule
+    from feasible.algorithms.base import Algorithm, Spec
+
+
+def _neural(rule: "Callable[[Spec], ActorRule]", shaping: float = 0.0) -> "Callable[[Spec], Algorithm]":
+    def make(spec: "Spec") -> "Algorithm":
+        from feasible.algorithms.ddpg import DDPG
+
+        return DDPG(rule=rule(spec), noise=_tenth(spec), shaping=shaping, warmup=1_000)
+
+    return make
+
+
+def _frank_wolfe(spec: "Spec") -> "ActorRule":
+    from feasible.algorithms.actor_rules import FrankWolfe
+
+    del spec
+    return FrankWolfe(0.05)
+
+
+def _policy_gradient(spec: "Spec") -> "ActorRule":
+    from feasible.algorithms.actor_rules import PolicyGradient
+
+    del spec
+    return PolicyGradient()
+
+
+def _through_projection(spec: "Spec") -> "ActorRule":
+    from feasible.algorithms.actor_rules import ThroughProjection
+
+    del spec
+    return ThroughProjection()
+
+
+def _projected_gradient(spec: "Spec") -> "ActorRule":
+    import numpy as np
+
+    from feasible.algorithms.actor_rules import ProjectedGradient
+
+    return ProjectedGradient(float(np.mean(_tenth(spec))))
+
+
+def _sac(spec: "Spec") -> "Algorithm":
+    from feasible.algorithms.sac import SAC
+
+    del spec
+    return SAC(warmup=1_000, interval=1, updates=1, batch_size=64)
+
+
+def _ppo(capg: bool) -> "Callable[[Spec], Algorithm]":
+    def make(spec: "Spec") -> "Algorithm":
+        from feasible.algorithms.ppo import PPO
+
+        del spec
+        return PPO(discount=0.99, trace=0.95, capg=capg)
+
+    return make
+
+
+def _trpo(capg: bool) -> "Callable[[Spec], Algorithm]":
+    def make(spec: "Spec") -> "Algorithm":
+        from feasible.algorithms.trpo import TRPO
+
+        del spec
+        return TRPO(horizon=2_048, discount=0.99, trace=0.95, capg=capg)
+
+    return make
+
+
+def _focops(spec: "Spec") -> "Algorithm":
+    from feasible.algorithms.focops import FOCOPS
+
+    del spec
+    return FOCOPS(horizon=2_048)
+
+
+def _tabular(spec: "Spec") -> NoReturn:
+    del spec
+    raise ValueError(
+        "algo: tabular methods have no defaults, since their table is of one fleet of bikes; "
+        "use --preset paper on the task 'bss-3', or a method with networks."
+    )
+
+
+def _tenth(spec: "Spec") -> tuple[float, ...]:
+    """A tenth of half the action box, by coordinate."""
+    import numpy as np
+
+    half = (np.asarray(spec.high) - np.asarray(spec.low)) / 2
+    return tuple(float(width) / 10 for width in half)
+
+
+_TABLE = "allocations of bikes"
+METHODS = (
+    Method(
+        "nfwpo",
+        "NFWPO",
+        "regression of the policy to feasible reference actions found by a Frank-Wolfe step on the critic",
+        _neural(_frank_wolfe),
+    ),
+    Method(
+        "ddpg-projection",
+        "DDPG+Projection",
+        "DDPG whose proposals are projected before they are executed",
+        _neural(_policy_gradient),
+    ),
+    Method(
+        "ddpg-shaping",
+        "DDPG+RewardShaping",
+        "the same, with the distance to the projection taken off the reward",
+        _neural(_policy_gradient, shaping=1.0),
+    ),
+    Method(
+        "ddpg-optlayer",
+        "DDPG+OptLayer",
+        "DDPG with the projection as the actor's last layer, differentiated exactly",
+        _neural(_through_projection),
+    ),
+    Method(
+        "sac-projection",
+        "SAC+Projection",
+        "soft actor-critic whose samples are projected before they are executed",
+        _sac,
+    ),
+    Method(
+        "ppo-projection",
+        "PPO+Projection",
+        "proximal policy optimisation whose samples are projected before they are executed",
+        _ppo(capg=False),
+    ),
+    Method(
+        "trpo-projection",
+        "TRPO+Projection",
+        "trust-region policy optimisation whose samples are projected before they are executed",
+        _trpo(capg=False),
+    ),
+    Method(
+        "focops-projection",
+        "FOCOPS+Projection",
+        "first-order constrained policy optimisation: the constraint also as a discounted cost of the proposals",
+        _focops,
+    ),
+    Method(
+        "projected-gradient",
+        "ProjectedGradient",
+        "regression of the policy to feasible reference actions found by a projected gradient step on the critic",
+        _neural(_projected_gradient),
+    ),
+    Method(
+        "ppo-capg",
+        "PPO-CAPG",
+        "PPO with the clipped-action policy gradient, for boxes",
+        _ppo(capg=True),
+        sets="boxes",
+        like="ppo-projection",
+    ),
+    Method(
+        "trpo-capg",
+        "TRPO-CAPG",
+        "TRPO with the clipped-action policy gradient, for boxes",
+        _trpo(capg=True),
+        sets="boxes",
+        like="trpo-projection",
+    ),
+    Method(
+        "fwpo",
+        "FWPO",
+        "state-wise Frank-Wolfe steps on a table of actions, with a learned critic",
+        _tabular,
+        sets=_TABLE,
+        like="nfwpo",
+    ),
+    Method(
+        "tabular-projection",
+        "Tabular projection",
+        "gradient steps of the critic on a table of actions, projected before they are executed",
+        _tabular,
+        sets=_TABLE,
+        like="ddpg-projection",
+    ),
+    Method(
+        "tabular-shaping",
+        "Tabular shaping",
+        "the same, with the distance to the projection taken off the reward",
+        _tabular,
+        sets=_TABLE,
+        like="ddpg-shaping",
+    ),
+)

@@ -1,0 +1,94 @@
+"""The registries: every task and method by name, and the algorithm that a method is on a task in a preset."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from feasible.catalogue import bike_sharing, methods, mujoco, network
+from feasible.catalogue.method import Method
+from feasible.catalogue.task import DEFAULT, Task
+from feasible.errors import unknown
+
+if TYPE_CHECKING:
+    from feasible.algorithms.base import Algorithm
+    from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, OnInfeasible
+
+TASKS: dict[str, Task] = {task.name: task for task in (*bike_sharing.TASKS, *network.TASKS, *mujoco.TASKS)}
+METHODS: dict[str, Method] = {method.name: method for method in methods.METHODS}
+RECOMMENDED = "recommended"
+"""The name of what `feasible.catalogue.recommended` chooses among the methods."""
+
+
+def register_task(task: Task) -> Task:
+    """Name a task in this process; a name that another task has is refused."""
+    if TASKS.setdefault(task.name, task) is not task:
+        raise ValueError(f"name: there is another task {task.name!r} already; choose another name.")
+    return task
+
+
+def register_method(method: Method) -> Method:
+    """Name a method in this process; a name that another method has is refused."""
+    if METHODS.setdefault(method.name, method) is not method:
+        raise ValueError(f"name: there is another method {method.name!r} already; choose another name.")
+    return method
+
+
+def find_task(name: str) -> Task:
+    """The task of that name; for another name an error that says which one may be meant."""
+    if name not in TASKS:
+        raise unknown("task", name, TASKS)
+    return TASKS[name]
+
+
+def find_method(name: str) -> Method:
+    """The method of that name; for another name an error that says which one may be meant."""
+    if name not in METHODS:
+        raise unknown("algorithm", name, [*METHODS, RECOMMENDED])
+    return METHODS[name]
+
+
+def make(
+    name: str, on_infeasible: "OnInfeasible" = "raise", render_mode: str | None = None, **options: object
+) -> "ConstrainedEnv":
+    """The environment of a task. `options` are those of its environment (`feasible.envs`).
+
+    Stepping it with an action outside the feasible set raises `InfeasibleActionError` and changes nothing;
+    `on_infeasible="project"` executes the nearest feasible action instead.
+    """
+    return find_task(name).env(on_infeasible, render_mode, **options)
+
+
+def make_vec(
+    name: str, num_envs: int, on_infeasible: "OnInfeasible" = "raise", threads: int = 1, **options: object
+) -> "ConstrainedVectorEnv":
+    """`num_envs` copies of a task's environment that step as one, on `threads` threads.
+
+    Copy i of seed s is `make(name)` seeded s + i; episodes that end start again in the same step.
+    """
+    return find_task(name).copies(num_envs, on_infeasible, threads, **options)
+
+
+def algorithm_of(
+    task: Task, name: str, preset: str | None = None, changes: Mapping[str, object] | None = None
+) -> "Algorithm":
+    """The algorithm that a method is on a task: in a preset of it (its first if none is named), or by default.
+
+    `changes` override hyper-parameters, by the names that the algorithm has for them.
+    """
+    method, preset = find_method(name), preset or task.first_preset
+    if preset == DEFAULT:
+        from feasible.algorithms.spec import spec_of
+
+        algorithm = method.make(spec_of(task.env()))
+    else:
+        known = task.preset(preset)
+        if name not in known:
+            raise ValueError(
+                f"algo: {name!r} is not in the preset {preset!r} of the task {task.name!r}, which has "
+                f"{', '.join(known)}; use one of these, or --preset default."
+            )
+        algorithm = known[name]
+    if not changes:
+        return algorithm
+    from feasible.algorithms.description import changed
+
+    return changed(algorithm, changes, name)
