@@ -15,7 +15,7 @@ from rich.table import Table
 
 from feasible.run.folder import RunConfig, RunFolder, read_metrics
 from feasible.run.launch import configure
-from feasible.run.sweep import prepare, run_all
+from feasible.run.sweep.sweep import prepare, run_all
 
 SEEDS = (0, 1, 2)
 
@@ -34,7 +34,7 @@ class Goal:
 GOALS = (
     Goal("reacher", "nfwpo", "paper", 50_000, -6.5),
     Goal("bss-5", "nfwpo", "fair", 30_000, -16_300.0),
-    # Within 20% of the optimum, -1489.5 by dynamic programming (`feasible.studies.bike_sharing_optimum`).
+    # Within 20% of the optimum, -1489.5 by dynamic programming (`feasible.paper.optimum`).
     Goal("bss-3", "fwpo", "paper", 200_000, -1489.5 * 1.2),
     Goal("halfcheetah", "nfwpo", "paper", 150_000, 3_000.0),
 )

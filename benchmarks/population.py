@@ -29,9 +29,9 @@ from rich.table import Table
 from feasible.algorithms.base import Algorithm
 from feasible.catalogue import registry
 from feasible.catalogue.registry import algorithm_of
+from feasible.run.drive.groups import in_groups
+from feasible.run.drive.memory import agent_bytes
 from feasible.run.population.driver import Population
-from feasible.run.population.groups import in_groups
-from feasible.run.population.memory import agent_bytes
 from feasible.run.population.programs import Leaves, PopulationPrograms
 from feasible.run.vector_plant import Steps, VectorPlant
 

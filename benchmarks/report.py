@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from feasible.catalogue.registry import TASKS
-from feasible.report.paper import PRINTED
+from feasible.paper.printed import PRINTED
 from feasible.report.writing import write_report
 from feasible.run.folder import RunConfig
 from feasible.run.launch import configure

@@ -21,8 +21,8 @@ from rich.console import Console
 
 from feasible.run.folder import RunFolder
 from feasible.run.launch import grid
-from feasible.run.processes import Processes
-from feasible.run.sweep import prepare, run_all
+from feasible.run.sweep.processes import Processes
+from feasible.run.sweep.sweep import prepare, run_all
 
 SPEEDUP, OVERHEAD = 1.8, 0.02
 

@@ -4,17 +4,17 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from documentation.marked import remade
 from documentation.metrics import every_run_table, metrics_table
+from documentation.outcomes import outcome
+from documentation.results import PRESETS, RESULTS, preset_runs
 from documentation.settings import settings_table
 from feasible.catalogue.registry import METHODS, TASKS
-from feasible.report.paper import PRINTED
+from feasible.paper.as_authors import DEPARTURES
+from feasible.paper.items import ITEMS
+from feasible.paper.printed import PRINTED
 from feasible.report.published import read_published
 from feasible.report.runs import Run
-from feasible.reproduction import ITEMS
-from feasible.studies.as_authors import DEPARTURES
-from feasible.studies.blocks import remade
-from feasible.studies.outcomes import outcome
-from feasible.studies.reproduced import PRESETS, RESULTS, preset_runs
 
 ROOT = Path(__file__).parents[1]
 

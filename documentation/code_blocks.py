@@ -25,7 +25,7 @@ import tyro
 
 from documentation.blocks import ROOT
 from feasible.cli import COMMANDS, main
-from feasible.reproduction import find_item
+from feasible.paper.items import find_item
 from feasible.run.launch import changes_of, grid
 
 RUN = ("python", "bash", "console")

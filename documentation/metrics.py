@@ -8,7 +8,7 @@ import numpy as np
 
 from feasible import sets
 from feasible.algorithms.base import Algorithm, Spec
-from feasible.algorithms.table import BikeTable
+from feasible.algorithms.fwpo_critic import BikeTable
 from feasible.catalogue.registry import TASKS, algorithm_of
 
 EVERY_RUN: Mapping[str, str] = {

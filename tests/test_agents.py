@@ -27,7 +27,7 @@ from feasible.algorithms.ppo import PPO
 from feasible.algorithms.sac import SAC
 from feasible.algorithms.trpo import TRPO
 from feasible.constraints import ConstrainedVectorEnv
-from feasible.run.archive import ArchiveError, read_archive, write_archive
+from feasible.run.disk.archive import ArchiveError, read_archive, write_archive
 from feasible.run.evaluate import evaluation_seeds
 from tests.run.runs import as_a_user
 from tests.run.toys import TOY, Drift, force

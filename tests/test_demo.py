@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from feasible.cli import main
-from feasible.demo import ALGOS, BUDGETS
+from feasible.cli.demo import ALGOS, BUDGETS
 
 
 @pytest.mark.slow

@@ -24,11 +24,11 @@ from feasible.algorithms.spec import spec_of
 from feasible.catalogue.registry import find_method
 from feasible.constraints import ConstrainedVectorEnv, Judge
 from feasible.run.batch_driver import BatchDriver
+from feasible.run.drive.interrupt import halted_by
 from feasible.run.driver import Driver
 from feasible.run.environment import Plant, plant
 from feasible.run.evaluate import Evaluation, compiled_policy, evaluate, evaluation_seeds
 from feasible.run.export import export_policy
-from feasible.run.interrupt import halted_by
 from feasible.run.policy import load_policy, save_policy
 from feasible.run.vector_plant import VectorPlant
 

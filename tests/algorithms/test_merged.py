@@ -13,10 +13,10 @@ from feasible.algorithms.base import Algorithm
 from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.merged import OneOf, alike, merged
 from feasible.algorithms.sac import SAC
-from feasible.run.population.groups import in_groups
+from feasible.run.drive.groups import in_groups
+from feasible.run.drive.step import Step
 from feasible.run.population.programs import PopulationPrograms
 from feasible.run.programs import Programs
-from feasible.run.step import Step
 from tests.algorithms.plain import ball_task, random_transition
 
 SPEC = ball_task()

@@ -9,9 +9,9 @@ from feasible.agents import Agent
 from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient, ThroughProjection
 from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.focops import FOCOPS
+from feasible.algorithms.fwpo_critic import BikeTable
 from feasible.algorithms.on_policy import OnPolicy
 from feasible.algorithms.sac import SAC
-from feasible.algorithms.table import BikeTable
 from feasible.catalogue import registry
 from feasible.catalogue.registry import METHODS, TASKS, algorithm_of, find_method
 

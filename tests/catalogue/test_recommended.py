@@ -10,7 +10,7 @@ from feasible.cli import main
 from feasible.report.published import read_published
 from feasible.run.folder import RunFolder
 from feasible.run.launch import configure, grid
-from feasible.run.sweep import prepare
+from feasible.run.sweep.sweep import prepare
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -12,9 +12,9 @@ from scipy import stats
 
 from benchmarks.report import made_up, write_run
 from feasible.catalogue.registry import TASKS
+from feasible.paper.printed import FIGURES, PRINTED, TABLES, normalised
 from feasible.report.aggregates import comparisons
 from feasible.report.groups import group_runs
-from feasible.report.paper import FIGURES, PRINTED, TABLES, normalised
 from feasible.report.runs import find_runs, read_runs
 from feasible.report.writing import Report, write_report
 from feasible.run.folder import read_metrics

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from feasible.run.archive import ArchiveError, read_archive, write_archive, write_atomically
+from feasible.run.disk.archive import ArchiveError, read_archive, write_archive, write_atomically
 
 DESCRIPTION = {"format": 1, "name": "é", "list": [1.5, None]}
 ARRAYS = {

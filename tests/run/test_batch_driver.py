@@ -13,7 +13,7 @@ from feasible.algorithms.ppo import PPO
 from feasible.catalogue.registry import TASKS
 from feasible.constraints import ConstrainedVectorEnv
 from feasible.run.batch_driver import BatchDriver
-from feasible.run.finite import NotFiniteError
+from feasible.run.drive.finite import NotFiniteError
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.launch import configure, new_run
 from feasible.run.programs import Programs

@@ -6,7 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from feasible.run import checkpoint, replay_segments
+from feasible.run import checkpoint
+from feasible.run.disk import replay as replay_segments
 from feasible.run.driver import Driver, Tally
 from feasible.run.programs import Programs
 from tests.run.toys import TOY, Drift, SavedDrift, toy_plant

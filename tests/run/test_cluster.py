@@ -14,10 +14,10 @@ from rich.console import Console
 
 from feasible.run import checkpoint
 from feasible.run.checkpoint import STATE
-from feasible.run.cluster import Cluster
 from feasible.run.folder import RunConfig, RunFolder
 from feasible.run.launch import grid
-from feasible.run.sweep import prepare, run_all
+from feasible.run.sweep.ray import Cluster
+from feasible.run.sweep.sweep import prepare, run_all
 from tests.run.runs import CACHE_SETTINGS, ROOT, SMALL, assert_equal_runs
 
 ray = pytest.importorskip("ray", reason="Ray is an extra")
@@ -97,7 +97,7 @@ def test_nothing_is_lost_with_a_machine(machines: "LocalCluster", tmp_path: Path
 def test_a_run_at_an_address_that_is_stopped_ends_with_a_checkpoint(
     machines: "LocalCluster", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("feasible.run.cluster.REFRESH", 0.2)
+    monkeypatch.setattr("feasible.run.sweep.ray.REFRESH", 0.2)
     crew = Cluster(str(machines.address), f"file://{tmp_path}/runs", slots=1)
     folder = crew.prepare(configs("stopped", 1_000_000))[0]
     there = RunFolder(tmp_path / "runs" / folder.config().name)

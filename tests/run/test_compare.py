@@ -8,7 +8,7 @@ import pytest
 from feasible.run import checkpoint
 from feasible.run.folder import RunFolder
 from feasible.run.launch import grid
-from feasible.run.sweep import prepare
+from feasible.run.sweep.sweep import prepare
 from tests.run.runs import SMALL, assert_equal_runs, command, files, finish, wait_until
 
 pytestmark = pytest.mark.xdist_group("processes")

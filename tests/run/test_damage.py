@@ -13,7 +13,7 @@ import pytest
 
 from feasible.catalogue.registry import TASKS
 from feasible.cli import main
-from feasible.run.archive import read_archive, write_archive
+from feasible.run.disk.archive import read_archive, write_archive
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.launch import configure, new_run
 from feasible.run.training import Watcher, train

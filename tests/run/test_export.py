@@ -15,7 +15,7 @@ import feasible as fs
 from feasible.catalogue.registry import TASKS
 from feasible.cli import main
 from feasible.run import export
-from feasible.run.archive import write_atomically
+from feasible.run.disk.archive import write_atomically
 from feasible.run.folder import RunFolder
 from feasible.run.loading import load_run
 from feasible.run.training import train
@@ -161,7 +161,7 @@ def test_a_full_disk_leaves_the_last_export(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("feasible.run.archive.os.fsync", full)
+    monkeypatch.setattr("feasible.run.disk.archive.os.fsync", full)
     with pytest.raises(OSError, match="could not be written"):
         write_atomically(out, b"half")
     assert out.read_bytes() == before

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from feasible.run.folder import RunFolder
-from feasible.run.overview import ROWS, Follower, Overview, State
+from feasible.run.sweep.overview import ROWS, Follower, Overview, State
 from tests.run.runs import small_run
 
 

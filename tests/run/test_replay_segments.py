@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feasible.algorithms.replay import Replay
-from feasible.run.archive import ArchiveError
-from feasible.run.replay_segments import append, prune, refill, segments
+from feasible.run.disk.archive import ArchiveError
+from feasible.run.disk.replay import append, prune, refill, segments
 
 WIDTH = 3
 

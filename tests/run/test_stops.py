@@ -13,10 +13,10 @@ from feasible.catalogue.registry import TASKS
 from feasible.cli import main
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Constraint
 from feasible.errors import EmptySetError, InfeasibleActionError
+from feasible.run.drive.finite import NotFiniteError
 from feasible.run.driver import Driver
 from feasible.run.environment import plant
 from feasible.run.evaluate import compiled_policy, evaluate, evaluation_seeds
-from feasible.run.finite import NotFiniteError
 from feasible.run.launch import configure, new_run
 from tests.run.runs import files
 from tests.run.toys import TOY, Drift, Fault, force, toy_plant, toy_task

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from feasible.run import cluster
 from feasible.run.folder import RunFolder
-from feasible.run.store import Mirror, Store
+from feasible.run.sweep import ray as cluster
+from feasible.run.sweep.remote import Mirror, Store
 from feasible.run.training import train
 from tests.run.runs import assert_equal_runs, small_run
 
@@ -86,7 +86,7 @@ def test_who_was_given_up_too_early_stops(store: Store, tmp_path: Path) -> None:
 def test_a_task_trains_at_an_address(tmp_path: Path) -> None:
     address = f"file://{tmp_path}/address"
     Store(address).put(NAME, "config.json", small_run(tmp_path / "new", steps=300).path / "config.json")
-    assert cluster._train(address, NAME, ["feasible.studies.as_authors"]) == ""
+    assert cluster._train(address, NAME, ["feasible.paper.as_authors"]) == ""
     undisturbed = small_run(tmp_path / "undisturbed", steps=300)
     train(undisturbed)
     assert_equal_runs(RunFolder(tmp_path / "address" / NAME), undisturbed)

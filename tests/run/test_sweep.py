@@ -10,8 +10,8 @@ from rich.console import Console
 
 from feasible.run import checkpoint
 from feasible.run.folder import RunFolder
-from feasible.run.processes import Processes, RunProcess
-from feasible.run.sweep import prepare, run_all
+from feasible.run.sweep.processes import Processes, RunProcess
+from feasible.run.sweep.sweep import prepare, run_all
 from tests.run.runs import CACHE_SETTINGS, ROOT, files, small_run
 
 pytestmark = pytest.mark.xdist_group("processes")

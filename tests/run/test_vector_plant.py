@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from feasible.catalogue import registry
 from feasible.constraints import ConstrainedVectorEnv
+from feasible.run.drive.finite import NotFiniteError
+from feasible.run.drive.step import pack
 from feasible.run.environment import plant
-from feasible.run.finite import NotFiniteError
-from feasible.run.step import pack
 from feasible.run.vector_plant import VectorPlant
 from tests.run.toys import Fault, SavedDrift, force
 

@@ -11,9 +11,9 @@ from feasible.algorithms.actor_rules import ActorRule, FrankWolfe, PolicyGradien
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.focops import FOCOPS
+from feasible.algorithms.fwpo_critic import BikeTable
 from feasible.algorithms.ppo import PPO
 from feasible.algorithms.sac import SAC
-from feasible.algorithms.table import BikeTable
 from feasible.algorithms.trpo import TRPO
 from feasible.errors import unknown
 

@@ -13,7 +13,7 @@ def _table_4() -> "Algorithms":
     from dataclasses import replace
 
     from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient
-    from feasible.algorithms.table import BikeTable
+    from feasible.algorithms.fwpo_critic import BikeTable
 
     # The authors' code updates the critic every 25 steps and the table every 50; the text names no such exception.
     table = BikeTable(rule=FrankWolfe(0.05), bikes=90, low=20, high=35, critic_interval=1, table_interval=1)

@@ -1,4 +1,4 @@
-"""What is said of methods over several tasks at once, on the paper's scale (`feasible.report.paper.normalised`)."""
+"""What is said of methods over several tasks at once, on the paper's scale (`feasible.paper.printed.normalised`)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 from jaxtyping import Float
 
+from feasible.paper.printed import normalised
 from feasible.report.groups import Group, by_task
-from feasible.report.paper import normalised
 from feasible.report.statistics import (
     Estimate,
     Profile,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Int
 
+from feasible.paper.printed import FIGURES, REFERENCES
 from feasible.report.groups import Band, Group, by_task
-from feasible.report.paper import FIGURES, REFERENCES
 from feasible.report.runs import Series
 
 

@@ -13,10 +13,10 @@ import numpy as np
 from jaxtyping import Shaped
 
 from feasible.catalogue.registry import TASKS
+from feasible.paper.printed import PRINTED
 from feasible.report.aggregates import Comparison
 from feasible.report.charts import Chart, Line, spread
 from feasible.report.groups import Group
-from feasible.report.paper import PRINTED
 from feasible.report.runs import Note, Run, Setting
 from feasible.report.statistics import Estimate, interquartile_mean_interval
 from feasible.report.style import Look

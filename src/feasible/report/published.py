@@ -17,7 +17,7 @@ import numpy as np
 
 from feasible.algorithms.description import Plain, build_algorithm, describe
 from feasible.report.runs import METRICS, Run, Runs, Series, Setting, described_run, in_order
-from feasible.run.archive import write_atomically
+from feasible.run.disk.archive import write_atomically
 
 OWN = ("seed", "versions", "machine")
 """What the runs of one method may have of their own."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from feasible.paper.printed import PRINTED, TABLES, PrintedTable
 from feasible.report.aggregates import Comparison
 from feasible.report.groups import Group
-from feasible.report.paper import PRINTED, TABLES, PrintedTable
 from feasible.report.runs import Note
 from feasible.report.statistics import interquartile_mean_interval
 

@@ -13,7 +13,7 @@ from feasible.report.published import is_published, read_published
 from feasible.report.runs import Note, find_runs, read_runs
 from feasible.report.style import looks
 from feasible.report.tables import all_tables
-from feasible.run.archive import write_atomically
+from feasible.run.disk.archive import write_atomically
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from feasible.algorithms.base import Algorithm, State
 from feasible.constraints import Judge
+from feasible.run.drive.finite import finite, learned_fault
+from feasible.run.drive.step import JUDGEMENTS, Carry
 from feasible.run.driver import Tally
-from feasible.run.finite import finite, learned_fault
 from feasible.run.programs import Programs
-from feasible.run.step import JUDGEMENTS, Carry
 from feasible.run.vector_plant import VectorPlant
 
 

@@ -17,12 +17,12 @@ from jaxtyping import PyTree
 from numpy.typing import NDArray
 
 from feasible.algorithms.replay import Replay
-from feasible.run import replay_segments
-from feasible.run.archive import ArchiveError, read_archive, write_archive
 from feasible.run.batch_driver import BatchDriver
+from feasible.run.disk import replay as replay_segments
+from feasible.run.disk.archive import ArchiveError, read_archive, write_archive
+from feasible.run.disk.pytrees import filled, named_arrays
+from feasible.run.drive.step import Carry
 from feasible.run.driver import Driver, Tally
-from feasible.run.pytrees import filled, named_arrays
-from feasible.run.step import Carry
 
 FORMAT = 1
 STATE = "state.feasible"

@@ -15,8 +15,8 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.constraints import ConstrainedVectorEnv, Judge
-from feasible.run.finite import NotFiniteError
-from feasible.run.step import full_precision
+from feasible.run.drive.finite import NotFiniteError
+from feasible.run.drive.step import full_precision
 
 # (policy, observations) -> [actions | violation | tolerance] a row.
 Policy = Callable[[PyTree[Array], Float[np.ndarray, "c o"]], Float[Array, "c n+2"]]

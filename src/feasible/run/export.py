@@ -30,7 +30,7 @@ from jaxtyping import Array, Float, PyTree
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import describe
 from feasible.catalogue.registry import find_task
-from feasible.run.archive import ArchiveError, read_archive, write_members
+from feasible.run.disk.archive import ArchiveError, read_archive, write_members
 from feasible.run.evaluate import certified_action
 from feasible.run.folder import RunConfig, versions
 from feasible.run.loading import load_run

@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from feasible.algorithms.description import Plain
-from feasible.run.archive import ArchiveError, write_atomically
+from feasible.run.disk.archive import ArchiveError, write_atomically
 
 PACKAGES = ("feasible", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "mujoco", "numba")
 

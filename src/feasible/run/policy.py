@@ -9,8 +9,8 @@ from jaxtyping import Array, PyTree
 
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import build_algorithm, describe
-from feasible.run.archive import ArchiveError, read_archive, write_archive
-from feasible.run.pytrees import filled, named_arrays
+from feasible.run.disk.archive import ArchiveError, read_archive, write_archive
+from feasible.run.disk.pytrees import filled, named_arrays
 
 FORMAT = 1
 

@@ -1,6 +1,6 @@
 """The programs of a training run: each is one compiled dispatch per environment step.
 
-The carry is donated from one dispatch to the next; only a packet and a report travel (`feasible.run.step`). What a
+The carry is donated from one dispatch to the next; only a packet and a report travel (`run.drive.step`). What a
 step leaves as it is (the networks, where no update is due) is lent and not handed back: each array that comes back
 costs about a microsecond and a half.
 """
@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from feasible.algorithms.base import Algorithm, Spec, State
-from feasible.run.step import Carry, Result, Schedule, Step, due_after, numbers_of
+from feasible.run.drive.step import Carry, Result, Schedule, Step, due_after, numbers_of
 
 
 @dataclass(frozen=True)

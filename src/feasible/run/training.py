@@ -11,12 +11,12 @@ from feasible.catalogue import registry
 from feasible.errors import EmptySetError, InfeasibleActionError
 from feasible.run import checkpoint
 from feasible.run.batch_driver import BatchDriver
+from feasible.run.drive.finite import NotFiniteError
+from feasible.run.drive.interrupt import halted_by
 from feasible.run.driver import Driver
 from feasible.run.environment import plant
 from feasible.run.evaluate import compiled_policy, evaluate, evaluation_seeds
-from feasible.run.finite import NotFiniteError
 from feasible.run.folder import RunConfig, RunFolder
-from feasible.run.interrupt import halted_by
 from feasible.run.policy import save_policy
 from feasible.run.vector_plant import VectorPlant
 

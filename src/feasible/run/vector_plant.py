@@ -11,8 +11,8 @@ from jaxtyping import Bool, Float, Float64
 from feasible.algorithms.base import Spec
 from feasible.algorithms.spec import spec_of
 from feasible.constraints import ConstrainedVectorEnv
+from feasible.run.drive.finite import NotFiniteError, finite, observed_fault
 from feasible.run.environment import State
-from feasible.run.finite import NotFiniteError, finite, observed_fault
 
 
 @dataclass(frozen=True)

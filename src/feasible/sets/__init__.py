@@ -7,8 +7,8 @@ from feasible.sets.base import ActionSet as ActionSet
 from feasible.sets.box import Box as Box
 from feasible.sets.cones import Cone as Cone
 from feasible.sets.cones import ConePolytope as ConePolytope
+from feasible.sets.cvxpy.compiler import from_cvxpy as from_cvxpy
 from feasible.sets.ellipsoid import EllipsoidBox as EllipsoidBox
-from feasible.sets.from_cvxpy import from_cvxpy as from_cvxpy
 from feasible.sets.integer_allocation import IntegerAllocation as IntegerAllocation
 from feasible.sets.intersection import Intersection as Intersection
 from feasible.sets.polytope import Polytope as Polytope

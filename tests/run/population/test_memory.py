@@ -4,7 +4,7 @@ import pytest
 
 from feasible.catalogue import registry
 from feasible.catalogue.registry import algorithm_of
-from feasible.run.population import memory
+from feasible.run.drive import memory
 from feasible.run.population.programs import PopulationPrograms
 from feasible.run.vector_plant import VectorPlant
 

@@ -10,7 +10,7 @@ from feasible.algorithms.description import build_algorithm
 from feasible.run.folder import RunConfig, RunFolder
 from feasible.run.population.progress import PopulationBars
 from feasible.run.population.training import train_population
-from feasible.run.sweep import Failure, prepare
+from feasible.run.sweep.sweep import Failure, prepare
 
 
 def require_accelerator() -> None:

@@ -21,12 +21,13 @@ import jax
 import numpy as np
 
 from feasible.algorithms.replay import Replay
-from feasible.run import checkpoint, replay_segments
-from feasible.run.archive import ArchiveError, read_archive, write_archive
+from feasible.run import checkpoint
+from feasible.run.disk import replay as replay_segments
+from feasible.run.disk.archive import ArchiveError, read_archive, write_archive
+from feasible.run.disk.pytrees import filled, named_arrays
 from feasible.run.folder import RunFolder
 from feasible.run.population.driver import Population
 from feasible.run.population.tallies import Tallies
-from feasible.run.pytrees import filled, named_arrays
 
 FORMAT = 1
 STATE = "state.feasible"

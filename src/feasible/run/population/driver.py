@@ -16,10 +16,10 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from feasible.algorithms.base import Algorithm
 from feasible.constraints import Judge
-from feasible.run.finite import finite, learned_fault
+from feasible.run.drive.finite import finite, learned_fault
+from feasible.run.drive.step import JUDGEMENTS, Carry
 from feasible.run.population.programs import Leaves, PopulationPrograms, Program
 from feasible.run.population.tallies import Tallies
-from feasible.run.step import JUDGEMENTS, Carry
 from feasible.run.vector_plant import Steps, VectorPlant
 
 

@@ -1,7 +1,7 @@
 """The programs of a population: loops over steps of all agents that stay on the device and ask the host in between.
 
 Each group of agents whose algorithms are alike is one `vmap` of the same functions that a lone agent runs
-(`feasible.run.step`), all in one program. One report goes out for all agents and one packet of numbers each comes in,
+(`feasible.run.drive.step`), all in one program. One report goes out for all agents and one packet each comes in,
 by a call from the device to the host (`exchange`), which costs a third of a dispatch from the host to the device.
 Which parts of each group's update are due is settled before the program is made, as for a lone agent.
 """
@@ -17,9 +17,9 @@ from jax.experimental import io_callback
 from jaxtyping import Array, Float, PyTree, UInt32
 
 from feasible.algorithms.base import Algorithm, Spec
+from feasible.run.drive.groups import Due, grouped
+from feasible.run.drive.step import Carry, Result, Schedule, Step, numbers_of
 from feasible.run.evaluate import certified_action
-from feasible.run.population.groups import Due, grouped
-from feasible.run.step import Carry, Result, Schedule, Step, numbers_of
 
 Leaves = list[Array]
 

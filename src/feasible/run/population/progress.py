@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from feasible.run.folder import RunConfig
-from feasible.run.overview import expected_end
 from feasible.run.population.training import PopulationWatcher
+from feasible.run.sweep.overview import expected_end
 from feasible.run.training import Line
 
 

@@ -15,16 +15,16 @@ import jax
 from feasible.algorithms.description import build_algorithm
 from feasible.catalogue import registry
 from feasible.run import checkpoint
+from feasible.run.drive.groups import in_groups
+from feasible.run.drive.interrupt import halted_by
+from feasible.run.drive.memory import check_memory
 from feasible.run.folder import RunConfig, RunFolder
-from feasible.run.interrupt import halted_by
 from feasible.run.policy import save_policy
 from feasible.run.population import checkpoint as saving
 from feasible.run.population.driver import Population
 from feasible.run.population.evaluation import evaluate_population
-from feasible.run.population.groups import in_groups
-from feasible.run.population.memory import check_memory
-from feasible.run.processes import ERRORS
-from feasible.run.sweep import Failure
+from feasible.run.sweep.processes import ERRORS
+from feasible.run.sweep.sweep import Failure
 from feasible.run.training import Line
 from feasible.run.vector_plant import VectorPlant
 

@@ -1,0 +1,5 @@
+"""`python -m feasible.cli`: the command line without its script."""
+
+from feasible.cli import main
+
+main()

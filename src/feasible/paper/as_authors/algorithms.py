@@ -1,0 +1,162 @@
+"""The core's algorithms with one field for each departure of the authors' code; with none set they are the core's."""
+
+from functools import lru_cache
+from itertools import combinations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from feasible.algorithms.actor_rules import Action, ActionGradient, ThroughProjection
+from feasible.algorithms.base import Decision, Metrics, Spec, Transition, through
+from feasible.algorithms.ddpg import DDPG, DDPGState
+from feasible.algorithms.description import register
+from feasible.algorithms.fwpo_critic import BikeTable, TableState
+from feasible.algorithms.nets import Actor, Critic
+from feasible.algorithms.replay import Batch, Replay, draw
+from feasible.sets.base import ActionSet
+
+
+class AuthorsProjection(ThroughProjection):
+    """OptLayer's rule; `mirrored`, training projects minus the proposal: d = -J(-x0)^T grad_a Q at P(-x0)."""
+
+    mirrored: bool = False
+    executed_target: bool = False
+    """The critic's target takes what would be executed, rounded where actions are integers."""
+
+    def direction(self, feasible_set: ActionSet, proposed: Action, gradient: ActionGradient) -> tuple[Action, Metrics]:
+        if not self.mirrored:
+            return super().direction(feasible_set, proposed, gradient)
+        pulled, metrics = super().direction(feasible_set, -proposed, gradient)
+        return -pulled, metrics
+
+    def target_action(self, feasible_set: ActionSet, proposed: Action) -> Action:
+        return (feasible_set.execute if self.executed_target else feasible_set.project)(proposed)
+
+
+class RangedActor(Actor):
+    """An actor whose tanh spans a range of its own instead of the action box."""
+
+    least: float = eqx.field(static=True)
+    most: float = eqx.field(static=True)
+
+    def __init__(self, actor: Actor, least: float, most: float):
+        self.layers, self.hidden, self.output = actor.layers, actor.hidden, actor.output
+        self.least, self.most = least, most
+
+    def __call__(
+        self, obs: Float[Array, " o"], low: Float[Array, " n"], high: Float[Array, " n"]
+    ) -> Float[Array, " n"]:
+        return super().__call__(obs, jnp.full_like(low, self.least), jnp.full_like(high, self.most))
+
+
+class AuthorsDDPG(DDPG):
+    """DDPG with a field for each departure of the authors' code; with the defaults it is `DDPG`."""
+
+    targets_apart: bool = False
+    zero_row: bool = False
+    batches_apart: bool = False
+    loss_over_entries: bool = False
+    limits_terminate: bool = False
+    noise_clipped_alone: bool = False
+    output_range: tuple[float, float] | None = None
+    warmup_range: tuple[float, float] | None = None
+    warmup_allocations: tuple[int, int, int] | None = None
+    """Bikes in all, and least and most of them at a station."""
+
+    def init(self, key: PRNGKeyArray, spec: Spec) -> DDPGState:
+        state = super().init(key, spec)
+        if not self.targets_apart:
+            return state
+        targets = self.networks(jax.random.fold_in(key, 1), spec)
+        return eqx.tree_at(lambda s: (s.target_actor, s.target_critic), state, targets)
+
+    def networks(self, key: PRNGKeyArray, spec: Spec) -> tuple[Actor, Critic]:
+        actor, critic = super().networks(key, spec)
+        return (actor if self.output_range is None else RangedActor(actor, *self.output_range)), critic
+
+    def warmup_proposal(self, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray) -> Float[Array, " n"]:
+        shape, dtype = spec.low.shape, spec.low.dtype
+        if self.warmup_allocations is not None:
+            choices = jnp.asarray(integer_allocations(spec.action_size, *self.warmup_allocations), dtype)
+            return choices[jax.random.randint(key, (), 0, len(choices))]
+        if self.warmup_range is not None:
+            return jax.random.uniform(key, shape, dtype, *self.warmup_range)
+        return super().warmup_proposal(spec, obs, key)
+
+    def decide(
+        self, policy: Actor, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool
+    ) -> Decision:
+        decision = super().decide(policy, spec, obs, key, explore=explore)
+        if not (explore and self.noise_clipped_alone):
+            return decision
+        output = policy(obs, spec.low, spec.high)
+        noise = jnp.asarray(self.noise, output.dtype) * jax.random.normal(key, output.shape, output.dtype)
+        return through(spec.feasible_set(obs), output + spec.clip(noise), decision.intended)
+
+    def observe(self, state: DDPGState, spec: Spec, transition: Transition) -> DDPGState:
+        if self.limits_terminate:
+            # Their counter of an episode's steps is compared with the limit but never set back.
+            past_first = state.replay.count >= (spec.episode_length or 0)
+            ended = transition.terminated | (transition.truncated & past_first)
+            transition = eqx.tree_at(lambda t: t.terminated, transition, ended)
+        return super().observe(state, spec, transition)
+
+    def batches(self, replay: Replay, spec: Spec, key: PRNGKeyArray) -> tuple[Batch, Batch]:
+        replay = _with_next_row(replay) if self.zero_row else replay
+        if not self.batches_apart:
+            return super().batches(replay, spec, key)
+        first, second = jax.random.split(key)
+        return draw(replay, self.batch_size, first, spec), draw(replay, self.batch_size, second, spec)
+
+    def actor_gradient(self, state: DDPGState, spec: Spec, batch: Batch) -> tuple[Actor, Metrics]:
+        grads, metrics = super().actor_gradient(state, spec, batch)
+        if self.loss_over_entries:
+            grads = jax.tree.map(lambda g: g * (2.0 / spec.action_size), grads)
+        return grads, metrics
+
+
+class AuthorsTable(BikeTable):
+    """The table with a field for each departure of the authors' code; with the defaults it is `BikeTable`."""
+
+    targets_apart: bool = False
+    zero_row: bool = False
+    odd_observation: bool = False
+
+    def init(self, key: PRNGKeyArray, spec: Spec) -> TableState:
+        state = super().init(key, spec)
+        if not self.targets_apart:
+            return state
+        return eqx.tree_at(lambda s: s.target_critic, state, self.network(jax.random.fold_in(key, 1), spec))
+
+    def seen(self, obs: Float[Array, " o"]) -> Float[Array, " c"]:
+        return obs if self.odd_observation else super().seen(obs)
+
+    def judged_at(self, spec: Spec, bikes: Float[Array, " n"]) -> Float[Array, " o"]:
+        if not self.odd_observation:
+            return super().judged_at(spec, bikes)
+        index = bikes[:1] - self.low
+        return jnp.concatenate([jnp.tile(index, self.stations), bikes, index])
+
+    def batch(self, replay: Replay, spec: Spec, key: PRNGKeyArray) -> Batch:
+        return super().batch(_with_next_row(replay) if self.zero_row else replay, spec, key)
+
+
+def _with_next_row(replay: Replay) -> Replay:
+    """The replay as sampled by their index, which runs one row past the last stored: zeros until the ring is full."""
+    return Replay(replay.rows, replay.count + 1)
+
+
+@lru_cache
+def integer_allocations(stations: int, bikes: int, least: int, most: int) -> Float[np.ndarray, "k n"]:
+    """All ways to put the bikes at the stations with `least` to `most` at each."""
+    free = stations * most - bikes
+    bars = np.array(list(combinations(range(free + stations - 1), stations - 1)))
+    room = np.diff(bars, axis=1, prepend=-1, append=free + stations - 1) - 1
+    points = most - room
+    return points[(points >= least).all(1)].astype(np.float32)
+
+
+register(AuthorsProjection, AuthorsDDPG, AuthorsTable)

@@ -1,0 +1,1 @@
+"""State on disk: archives, pytrees, replay buffers."""

@@ -1,0 +1,1 @@
+"""The way of one step: environment, wire, compiled step, counters."""

@@ -1,0 +1,65 @@
+"""Groups: agents of a population whose algorithms are alike, each group one `vmap` of what a lone agent runs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from feasible.algorithms.base import Algorithm, Spec
+from feasible.algorithms.merged import alike, merged
+from feasible.run.drive.step import due_after
+
+Due = tuple[frozenset[str], bool]
+"""The parts of an update that follow a step, and whether the next action is one of the warm-up."""
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Agents next to each other in the population whose algorithms are alike."""
+
+    rows: slice
+    algorithms: tuple[Algorithm, ...]
+    numbers: Algorithm
+    """What differs between them: arrays with an entry an agent, and None in the place of all else."""
+    rest: Algorithm
+    """All else."""
+
+    @property
+    def size(self) -> int:
+        return len(self.algorithms)
+
+    def vmap(self, function: Callable[..., Answer]) -> Callable[..., Answer]:
+        """`function(algorithm, *arguments)` of one agent as one of the arguments of all of them."""
+
+        def one(numbers: PyTree[Array], *arguments: PyTree[Array]) -> Answer:
+            return function(eqx.combine(numbers, self.rest), *arguments)
+
+        return partial(jax.vmap(one), self.numbers)
+
+    def due(self, step: int) -> Due:
+        algorithm = self.algorithms[0]
+        return due_after(algorithm, step), step < algorithm.warmup
+
+
+def grouped(algorithms: Sequence[Algorithm], spec: Spec) -> list[Group]:
+    """Neighbours that are alike, together."""
+    groups, first = [], 0
+    for _, members in groupby(algorithms, key=alike):
+        own = tuple(members)
+        parts = eqx.partition(merged(own, spec.low.dtype), lambda leaf: isinstance(leaf, np.ndarray))
+        groups.append(Group(slice(first, first + len(own)), own, *parts))
+        first += len(own)
+    return groups
+
+
+def in_groups(algorithms: Sequence[Algorithm]) -> list[int]:
+    """An order in which those that are alike are neighbours: they become one group."""
+    kinds = [alike(algorithm) for algorithm in algorithms]
+    return sorted(range(len(algorithms)), key=lambda agent: (kinds.index(kinds[agent]), agent))

@@ -1,0 +1,163 @@
+"""Runs on a Ray cluster: one task a run, which goes on from its last checkpoint when its machine is lost.
+
+The runs are in a folder that all machines see, or at an address (`run.sweep.remote`); then each is trained in a
+folder of its machine's own, and this machine has copies of what the overview reads.
+"""
+
+import importlib
+import logging
+import shutil
+import tempfile
+import time
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from feasible.errors import sentence
+from feasible.run.checkpoint import STATE
+from feasible.run.folder import RunConfig, RunFolder, RunLockedError
+from feasible.run.sweep.processes import one_thread
+from feasible.run.sweep.remote import CHECKPOINT, CONFIG, METRICS, Mirror, Store, is_address
+from feasible.run.sweep.sweep import prepare
+from feasible.run.training import Watcher, train
+
+if TYPE_CHECKING:
+    from ray import ObjectRef  # pyright: ignore[reportMissingImports]
+
+RETRIES = 10  # how often a run is started again after its machine or its process was lost
+PATIENCE = 120.0  # seconds that a run waits for a lost process to let go of its folder
+REFRESH = 10.0  # seconds between two copies of the metrics from an address
+
+
+class Cluster:
+    """The crew of a Ray cluster, for runs at `place`: a path that all its machines see, or an address.
+
+    `modules` are imported before a run is trained: those of studies with algorithms of their own.
+    """
+
+    def __init__(self, address: str, place: str, slots: int | None = None, modules: Sequence[str] = ()):
+        try:
+            import ray  # pyright: ignore[reportMissingImports]
+        except ImportError as cause:
+            raise ValueError("--ray needs Ray: pip install 'feasible[ray]'.") from cause
+        if slots is not None and slots < 1:
+            raise ValueError(f"jobs must be at least 1, not {slots}.")
+        self.slots, self._modules = slots, tuple(modules)
+        self._store = Store(place) if is_address(place) else None
+        self._root = Path(tempfile.mkdtemp() if self._store else place).resolve()
+        if self._store:
+            weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
+        self._refreshed, self._started = time.monotonic(), list[RunOnCluster]()
+        if not ray.is_initialized():
+            try:
+                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+            except (ConnectionError, ValueError, RuntimeError) as cause:
+                raise ValueError(
+                    f"--ray: no Ray cluster answers at {address!r}; start one with `ray start --head` and name its "
+                    "address, or 'auto' on one of its machines."
+                ) from cause
+        # A process a run, as on one machine: of one thread, and nothing of an earlier run is left in it.
+        self._train = ray.remote(
+            num_cpus=1,
+            max_calls=1,
+            max_retries=RETRIES,
+            runtime_env={"env_vars": one_thread() | {"JAX_PLATFORMS": "cpu"}},
+        )(_train)
+
+    def prepare(self, configs: Sequence[RunConfig]) -> list[RunFolder]:
+        """The folders of the runs on this machine; those that exist must hold the same run."""
+        if self._store is not None:
+            for config in configs:
+                self._store.pull(config.name, self._root / config.name, CONFIG, METRICS, f"{CHECKPOINT}/{STATE}")
+        return prepare(self._root, configs)
+
+    def start(self, folder: RunFolder) -> "RunOnCluster":
+        name = folder.path.relative_to(self._root).as_posix()
+        place = str(self._root)
+        if self._store is not None:
+            place = self._store.address
+            self._store.put(name, CONFIG, folder.path / CONFIG)
+        training = RunOnCluster(folder, name, self._train.remote(place, name, self._modules))
+        self._started.append(training)
+        return training
+
+    def refresh(self) -> None:
+        """Copy the metrics of the runs at an address: now and then, and once more when a run has ended."""
+        if self._store is None:
+            return
+        due = time.monotonic() - self._refreshed > REFRESH
+        for training in list(self._started):
+            ended = training.failure() is not None
+            if due or ended:
+                self._store.pull(training.name, training.folder.path, METRICS)
+            if ended:
+                self._started.remove(training)
+        self._refreshed = time.monotonic() if due else self._refreshed
+
+
+class RunOnCluster:
+    """One run on the cluster."""
+
+    def __init__(self, folder: RunFolder, name: str, reference: "ObjectRef"):
+        import ray  # pyright: ignore[reportMissingImports]
+
+        self._ray, self._reference = ray, reference
+        self.folder, self.name = folder, name
+        self._before = self._seen()
+
+    @property
+    def begun(self) -> bool:
+        """Whether something was heard of it: it may wait for a free core."""
+        return self._seen() != self._before
+
+    def failure(self) -> str | None:
+        """None while it runs, the reason if it failed, an empty one if it ended well."""
+        ready, _ = self._ray.wait([self._reference], timeout=0)
+        if not ready:
+            return None
+        try:
+            return self._ray.get(self._reference)
+        except self._ray.exceptions.RayError as error:
+            said = [line for line in str(error).splitlines() if line.strip()]
+            return f"{type(error).__name__}: {said[-1].strip() if said else 'nothing more is known'}"
+
+    def stop(self) -> None:
+        """Let it end with a checkpoint: its process hears what Ctrl-C would send."""
+        self._ray.cancel(self._reference)
+
+    def wait(self) -> None:
+        self._ray.wait([self._reference], timeout=PATIENCE)
+
+    def _seen(self) -> tuple[int, int]:
+        if not self.folder.metrics.exists():
+            return 0, 0
+        state = self.folder.metrics.stat()
+        return state.st_size, state.st_mtime_ns
+
+
+def _train(place: str, name: str, modules: Sequence[str]) -> str:
+    """The task: train a run to its end. The reason, if it failed; failures are not tried again."""
+    for module in modules:
+        importlib.import_module(module)
+    try:
+        if not is_address(place):
+            return _to_the_end(RunFolder(Path(place) / name), Watcher())
+        with tempfile.TemporaryDirectory() as copy:
+            folder = RunFolder(Path(copy) / name)
+            return _to_the_end(folder, Mirror(Store(place), name, folder))
+    except (ValueError, OSError, RuntimeError, FloatingPointError) as error:
+        return sentence(error)
+
+
+def _to_the_end(folder: RunFolder, watcher: Watcher) -> str:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            outcome = train(folder, watcher)
+            return "" if outcome.finished else f"it was stopped at step {outcome.step}"
+        except RunLockedError:
+            # The process of a lost machine may live a little longer than what the cluster hears of it.
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(1.0)

@@ -1,0 +1,1 @@
+"""The compiler from CVXPY's language to the library's sets."""

@@ -1,0 +1,1 @@
+"""Small batched kernels on which the sets rest; nothing here knows of reinforcement learning."""
