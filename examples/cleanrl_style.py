@@ -39,7 +39,7 @@ if __name__ == "__main__":
     )
 
     # Spec and algorithm are constants of the programs; the state goes in and out.
-    act = jax.jit(lambda state, obs, key: algorithm.act(state, spec, obs, key, explore=True))
+    act = jax.jit(lambda state, obs, key: algorithm.act(algorithm.policy(state), spec, obs, key, explore=True))
     observe = jax.jit(lambda state, transition: algorithm.observe(state, spec, transition))
     update = jax.jit(lambda state, key: algorithm.update(state, spec, key, frozenset(algorithm.intervals)))
     warmup = jax.jit(lambda obs, key: spec.feasible_set(obs).sample(key))

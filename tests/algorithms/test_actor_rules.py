@@ -54,7 +54,8 @@ class TestProposition3:
     def gradients(cls) -> tuple[Actor, Actor, Actor]:
         """The actor, the gradient of the regression, and that of -mean Q(s, pi(s))."""
         spec, batch = cls.spec, batch_of(cls.spec)
-        actor, critic = small(PolicyGradient()).networks(jax.random.key(1), spec)
+        state = small(PolicyGradient()).init(jax.random.key(1), spec)
+        actor, critic = state.actor, state.critic
 
         def actions(actor: Actor) -> Array:
             return jax.vmap(actor, in_axes=(0, None, None))(batch.obs, spec.low, spec.high)

@@ -13,7 +13,7 @@ from feasible.algorithms.actor_rules import ActorRule, FrankWolfe, PolicyGradien
 from feasible.algorithms.base import Decision, Spec, Transition
 from feasible.algorithms.ddpg import DDPG, DDPGState
 from feasible.algorithms.nets import Critic, Twin
-from feasible.algorithms.replay import Batch
+from feasible.algorithms.replay import Batch, draw
 from tests.algorithms.plain import actor_output, ball_task, critic_value, in_ball, radius, random_transition
 
 SPEC = ball_task()
@@ -29,7 +29,8 @@ def small(rule: ActorRule | None = None, **settings: object) -> DDPG:
 def filled(algorithm: DDPG, spec: Spec = SPEC, count: int = 20) -> DDPGState:
     """A state whose targets are apart from its networks and whose replay holds every mix of endings."""
     state = algorithm.init(jax.random.key(0), spec)
-    state = eqx.tree_at(lambda s: (s.target_actor, s.target_critic), state, algorithm.networks(jax.random.key(9), spec))
+    other = algorithm.init(jax.random.key(9), spec)
+    state = eqx.tree_at(lambda s: (s.target_actor, s.target_critic), state, (other.actor, other.critic))
     rng, observe = np.random.default_rng(0), jax.jit(algorithm.observe)
     for i in range(count):
         ends = {"terminated": i % 4 == 0, "truncated": i % 3 == 0}
@@ -41,8 +42,7 @@ def filled(algorithm: DDPG, spec: Spec = SPEC, count: int = 20) -> DDPGState:
 def test_the_critic_s_loss_is_that_of_a_plain_loop(kind: str) -> None:
     algorithm = small(RULES[kind])
     state = filled(algorithm)
-    batch, again = algorithm.batches(state.replay, SPEC, jax.random.key(1))
-    assert batch is again
+    batch = draw(state.replay, algorithm.batch_size, jax.random.key(1), SPEC)
     assert 0 < float(batch.continues.sum()) < 16
     low, high = np.asarray(SPEC.low), np.asarray(SPEC.high)
     errors, outside = [], 0
@@ -65,7 +65,7 @@ def test_the_critic_s_loss_is_that_of_a_plain_loop(kind: str) -> None:
 def test_of_two_critics_the_target_takes_the_lesser_at_a_noisy_action() -> None:
     algorithm = small(ThroughProjection(), twin=True, target_noise=0.3)
     state = filled(algorithm)
-    batch, _ = algorithm.batches(state.replay, SPEC, jax.random.key(1))
+    batch = draw(state.replay, algorithm.batch_size, jax.random.key(1), SPEC)
     # As large on average, so that now one and now the other is less.
     values = jax.vmap(state.target_critic.values)(batch.next_obs, batch.executed)
     level = jnp.mean(values[:, 0] - values[:, 1])
@@ -96,7 +96,7 @@ def test_the_actor_follows_the_first_of_two_critics() -> None:
     first = eqx.tree_at(lambda s: s.layers, Critic(3, 2, (8, 6), "relu", jax.random.key(0)), state.critic.layers)
     first = eqx.tree_at(lambda s: s.action_weight, first, state.critic.action_weight)
     alone = eqx.tree_at(lambda s: s.critic, state, first)
-    batch, _ = twin.batches(state.replay, SPEC, jax.random.key(1))
+    batch = draw(state.replay, twin.batch_size, jax.random.key(1), SPEC)
     found, expected = (a.actor_gradient(s, SPEC, batch)[0] for a, s in ((twin, state), (plain, alone)))
     for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
@@ -125,7 +125,8 @@ def test_an_averaged_policy_is_used_and_the_actor_explores() -> None:
     obs = jnp.asarray([0.3, -0.2, 0.5])
 
     def proposed(algorithm: DDPG, *, explore: bool) -> np.ndarray:
-        return np.asarray(algorithm.act(state, SPEC, obs, jax.random.key(9), explore=explore).proposed)
+        policy = algorithm.policy(state, explore=explore)
+        return np.asarray(algorithm.act(policy, SPEC, obs, jax.random.key(9), explore=explore).proposed)
 
     np.testing.assert_array_equal(proposed(averaged, explore=True), proposed(plain, explore=True))
     low, high = np.asarray(SPEC.low), np.asarray(SPEC.high)
@@ -246,7 +247,7 @@ class TestUpdate:
         assert all(equal(new.replay, self.before.replay) for new in after.values())
 
     def test_the_critic_s_step_is_adam_s_on_numeric_derivatives(self, after: dict[str, DDPGState]) -> None:
-        batch, _ = self.algorithm.batches(self.before.replay, SPEC, jax.random.key(6))
+        batch = draw(self.before.replay, self.algorithm.batch_size, jax.random.key(6), SPEC)
         loss = jax.jit(
             lambda critic: self.algorithm.critic_loss(critic, self.before, SPEC, batch, jax.random.key(2))[0]
         )
@@ -271,7 +272,9 @@ class TestActing:
     def decisions(self, spec: Spec, *, explore: bool) -> Decision:
         act = partial(self.algorithm.act, explore=explore)
         keys = jax.random.split(jax.random.key(8), len(self.observations))
-        return jax.jit(jax.vmap(act, in_axes=(None, None, 0, 0)))(self.state, spec, self.observations, keys)
+        return jax.jit(jax.vmap(act, in_axes=(None, None, 0, 0)))(
+            self.algorithm.policy(self.state), spec, self.observations, keys
+        )
 
     def test_exploring(self) -> None:
         decision = self.decisions(self.spec, explore=True)
@@ -300,10 +303,10 @@ class TestActing:
 
     def test_intentions_of_unbounded_outputs_are_clipped_to_the_box(self) -> None:
         algorithm = small(output="leaky_relu")
-        actor, _ = algorithm.networks(jax.random.key(7), self.spec)
-        decide = partial(algorithm.decide, explore=False)
+        actor = algorithm.init(jax.random.key(7), self.spec).actor
+        act = partial(algorithm.act, explore=False)
         wild = 100 * self.observations[:200]
-        decision = jax.jit(jax.vmap(decide, in_axes=(None, None, 0, None)))(actor, self.spec, wild, jax.random.key(0))
+        decision = jax.jit(jax.vmap(act, in_axes=(None, None, 0, None)))(actor, self.spec, wild, jax.random.key(0))
         for obs, proposed in zip(wild, np.asarray(decision.proposed), strict=True):
             outputs = actor_output(actor, obs, np.zeros(2), np.zeros(2))
             np.testing.assert_allclose(proposed, np.clip(outputs, -0.8, 0.8), rtol=1e-9)
@@ -314,7 +317,7 @@ def test_the_rows_of_a_batch_reach_the_actor_and_the_critic() -> None:
     """The gradient of a batch is the mean of those of its rows."""
     algorithm = small(ThroughProjection())
     state = filled(algorithm)
-    batch, _ = algorithm.batches(state.replay, SPEC, jax.random.key(10))
+    batch = draw(state.replay, algorithm.batch_size, jax.random.key(10), SPEC)
     gradient = jax.jit(lambda rows: algorithm.actor_gradient(state, SPEC, rows)[0])
 
     def row(i: int) -> Batch:

@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from feasible.algorithms.actor_rules import FrankWolfe, ThroughProjection
+from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient, ThroughProjection
 from feasible.algorithms.ddpg import DDPG
-from feasible.algorithms.description import build, build_algorithm, changed, describe, register
+from feasible.algorithms.description import build, build_algorithm, changed, describe, known
 from feasible.catalogue.registry import TASKS, algorithm_of
 
-EVERY = [(task, algo) for task, known in TASKS.items() for algo in known.preset("paper")]
+EVERY = [(name, algo) for name, task in TASKS.items() for algo in task.preset("paper")]
 
 
 @pytest.mark.parametrize("preset", ["paper", "fair"])
@@ -35,7 +35,7 @@ def test_what_is_described() -> None:
 
 @pytest.mark.parametrize("kind", ["Popen", "Algorithm", "os.system", None, 3])
 def test_an_unknown_kind_is_refused(kind: str | int | None) -> None:
-    with pytest.raises(ValueError, match=r"There is no algorithm or rule .* known are .*DDPG"):
+    with pytest.raises(ValueError, match=r"There is no algorithm or rule .* Known: .*DDPG"):
         build({"kind": kind, "args": ["true"]})
     with pytest.raises(ValueError, match="There is no algorithm or rule"):
         build_algorithm({"kind": "DDPG", "rule": {"kind": kind}, "noise": 0.1})
@@ -51,10 +51,21 @@ def test_what_no_file_can_hold_is_refused() -> None:
         describe(DDPG(rule=FrankWolfe(0.05), noise=object()))  # pyright: ignore[reportArgumentType]
 
 
-def test_a_name_stands_for_one_kind() -> None:
-    register(DDPG)  # again is no harm
-    with pytest.raises(ValueError, match="another kind 'DDPG'"):
-        register(type("DDPG", (), {}))
+class Nudge(PolicyGradient):
+    """A rule of somebody else's."""
+
+
+def test_files_name_every_kind_that_is_imported() -> None:
+    algorithm = DDPG(rule=Nudge(), noise=0.1)
+    assert build_algorithm(describe(algorithm)) == algorithm
+    assert known()["DDPG"] is DDPG
+    assert known()["Nudge"] is Nudge
+
+
+def test_a_name_of_two_kinds_stands_for_neither() -> None:
+    twin = type("Nudge", (PolicyGradient,), {})
+    with pytest.raises(ValueError, match="There are two kinds 'Nudge'"):
+        build(describe(twin()))
 
 
 def test_whole_numbers_become_the_floats_that_settings_are() -> None:

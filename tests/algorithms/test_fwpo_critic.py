@@ -170,7 +170,7 @@ def test_one_in_ten_proposals_is_any_allocation() -> None:
     obs = jnp.asarray([0, 0, 0, *ALLOCATIONS[40], 0], jnp.float32)
     keys = jax.random.split(jax.random.key(4), 20_000)
     act = jax.jit(jax.vmap(partial(algorithm.act, explore=True), in_axes=(None, None, None, 0)))
-    decision = act(state, SPEC, obs, keys)
+    decision = act(algorithm.policy(state), SPEC, obs, keys)
     np.testing.assert_array_equal(decision.intended, np.tile(state.table[40], (20_000, 1)))
     drawn = np.asarray(decision.proposed)[(np.asarray(decision.proposed) != np.asarray(decision.intended)).any(1)]
     assert len(drawn) / 20_000 == pytest.approx(0.1, abs=4 * (0.1 * 0.9 / 20_000) ** 0.5)
@@ -181,7 +181,7 @@ def test_one_in_ten_proposals_is_any_allocation() -> None:
     executed = np.asarray(decision.executed)
     np.testing.assert_array_equal(executed, np.round(executed))
     np.testing.assert_array_equal(executed.sum(1), 90)
-    calm = algorithm.act(state, SPEC, obs, keys[0], explore=False)
+    calm = algorithm.act(algorithm.policy(state), SPEC, obs, keys[0], explore=False)
     np.testing.assert_array_equal(calm.proposed, state.table[40])
 
 

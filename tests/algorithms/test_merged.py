@@ -12,6 +12,7 @@ from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient, Projecte
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.merged import OneOf, alike, merged
+from feasible.algorithms.replay import draw
 from feasible.algorithms.sac import SAC
 from feasible.run.drive.groups import in_groups
 from feasible.run.drive.step import Step
@@ -99,7 +100,7 @@ def test_an_agent_without_target_noise_has_none_beside_one_that_has() -> None:
     rng = np.random.default_rng(0)
     for _ in range(16):
         state = wide.observe(state, SPEC, random_transition(rng, SPEC, terminated=False, truncated=False))
-    batch, _ = wide.batches(state.replay, SPEC, jax.random.key(1))
+    batch = draw(state.replay, wide.batch_size, jax.random.key(1), SPEC)
     pair = merged([wide, replace(wide, target_noise=0.2)], "float64")
     numbers, rest = eqx.partition(pair, lambda leaf: isinstance(leaf, np.ndarray))
 

@@ -42,7 +42,7 @@ def collected(algorithm: OnPolicy, spec: Spec, seed: int = 0) -> OnPolicyState:
 
     def one(state: OnPolicyState, row: tuple[jax.Array, ...]) -> tuple[OnPolicyState, None]:
         obs, next_obs, reward, terminated, truncated, key = row
-        decision = algorithm.act(state, spec, obs, key, explore=True)
+        decision = algorithm.act(algorithm.policy(state), spec, obs, key, explore=True)
         gain = reward + decision.executed[0]
         transition = Transition(obs, decision, gain, next_obs, terminated, truncated)
         return algorithm.observe(state, spec, transition), None
@@ -78,9 +78,9 @@ def test_actions_are_executed_through_the_set_at_the_raw_observation(algorithm: 
     spec = replace(BALL, constraint=lambda obs: Ball(jnp.asarray([0.0, 3.0]), 0.1 + 0.01 * obs[0]))  # pyright: ignore[reportArgumentType, reportOptionalSubscript]
     state = collected(algorithm, spec)
     # By the statistics this observation is clipped to 5; the constraint sees 30, and a radius of 0.4.
-    decision = algorithm.act(state, spec, jnp.full(3, 30.0), jax.random.key(1), explore=True)
+    decision = algorithm.act(algorithm.policy(state), spec, jnp.full(3, 30.0), jax.random.key(1), explore=True)
     assert np.linalg.norm(np.asarray(decision.executed) - [0.0, 3.0]) == pytest.approx(0.4, abs=1e-6)
-    calm = algorithm.act(state, spec, jnp.zeros(3), jax.random.key(1), explore=False)
+    calm = algorithm.act(algorithm.policy(state), spec, jnp.zeros(3), jax.random.key(1), explore=False)
     np.testing.assert_array_equal(calm.proposed, calm.intended)
 
 
@@ -94,7 +94,9 @@ def test_value_without_end_is_that_of_the_discount(algorithm: OnPolicy, handled:
     def learn(state: OnPolicyState, key: jax.Array, handled: jax.Array) -> OnPolicyState:
         def one(state: OnPolicyState, place: jax.Array) -> tuple[OnPolicyState, None]:
             ends = place % 5 == 4
-            decision = algorithm.act(state, BALL, obs, jax.random.fold_in(jax.random.key(0), place), explore=True)
+            decision = algorithm.act(
+                algorithm.policy(state), BALL, obs, jax.random.fold_in(jax.random.key(0), place), explore=True
+            )
             transition = Transition(obs, decision, jnp.ones(()), obs, ends & ~handled, ends & handled)
             return algorithm.observe(state, BALL, transition), None
 

@@ -77,7 +77,7 @@ def trained(algorithm: Algorithm, spec: Spec, steps: int) -> Callable[[jax.Array
     def step(state, key: jax.Array):
         obs_key, act_key, next_key = jax.random.split(key, 3)
         obs = observed(obs_key)
-        decision = algorithm.act(state, spec, obs, act_key, explore=True)
+        decision = algorithm.act(algorithm.policy(state), spec, obs, act_key, explore=True)
         reward = jnp.asarray(SLOPE) @ decision.executed
         ends = jnp.asarray(True), jnp.asarray(False)
         return algorithm.observe(state, spec, Transition(obs, decision, reward, observed(next_key), *ends)), None
@@ -94,7 +94,7 @@ def trained(algorithm: Algorithm, spec: Spec, steps: int) -> Callable[[jax.Array
         return jax.lax.scan(learn, state, jax.random.split(key, steps // period))[0]
 
     state = train(jax.random.key(0))
-    return lambda obs: algorithm.act(state, spec, obs, jax.random.key(0), explore=False).executed
+    return lambda obs: algorithm.act(algorithm.policy(state), spec, obs, jax.random.key(0), explore=False).executed
 
 
 @pytest.mark.parametrize("name", METHODS)

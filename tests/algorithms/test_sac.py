@@ -115,10 +115,10 @@ def test_weight_moves_towards_the_wanted_entropy(filled: SACState, target: float
 def test_actions_are_executed_through_the_set_and_both_are_kept() -> None:
     spec = replace(SPEC, constraint=lambda obs: Ball(jnp.asarray([0.0, 3.0]), 0.1))
     state = SMALL.init(jax.random.key(0), spec)
-    decision = SMALL.act(state, spec, jnp.zeros(3), jax.random.key(1), explore=True)
+    decision = SMALL.act(SMALL.policy(state), spec, jnp.zeros(3), jax.random.key(1), explore=True)
     assert np.linalg.norm(np.asarray(decision.executed) - [0.0, 3.0]) <= 0.1 + 1e-9
     assert np.linalg.norm(np.asarray(decision.proposed) - [0.0, 3.0]) > 0.1
-    calm = SMALL.act(state, spec, jnp.zeros(3), jax.random.key(1), explore=False)
+    calm = SMALL.act(SMALL.policy(state), spec, jnp.zeros(3), jax.random.key(1), explore=False)
     np.testing.assert_array_equal(calm.proposed, calm.intended)
 
 
@@ -136,5 +136,5 @@ def test_it_finds_the_best_action_of_a_one_step_task() -> None:
         ended = Transition(one, Decision(a, a, a), -jnp.square(a[0] - 0.5), one, jnp.array(True), jnp.array(False))
         state = algorithm.observe(state, spec, ended)
     state, _ = jax.jit(lambda s, k: algorithm.update(s, spec, k, frozenset({"networks"})))(state, jax.random.key(2))
-    mode = algorithm.act(state, spec, one, jax.random.key(0), explore=False).executed
+    mode = algorithm.act(algorithm.policy(state), spec, one, jax.random.key(0), explore=False).executed
     assert float(mode[0]) == pytest.approx(0.5, abs=0.08)

@@ -22,7 +22,6 @@ from documentation.code_blocks import (
     run_python,
 )
 from documentation.metrics import EVERY_RUN, reported
-from feasible.algorithms import description
 from feasible.catalogue.registry import TASKS
 from tests.run.runs import as_a_user
 
@@ -47,7 +46,7 @@ def workshop(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.chdir(tmp_path)
-    registries = cast(list[dict[str, object]], [gym.registry, TASKS, description._KNOWN])
+    registries = cast(list[dict[str, object]], [gym.registry, TASKS])
     before = [dict(registry) for registry in registries]
     with as_a_user(cache), programs_compiled_in_haste():
         yield tmp_path

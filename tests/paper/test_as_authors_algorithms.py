@@ -15,7 +15,7 @@ from feasible.algorithms.actor_rules import FrankWolfe, ThroughProjection
 from feasible.algorithms.base import Decision, Spec, Transition
 from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.fwpo_critic import BikeTable
-from feasible.algorithms.replay import Replay
+from feasible.algorithms.replay import Replay, draw
 from feasible.paper.as_authors import (
     AuthorsDDPG,
     AuthorsProjection,
@@ -54,7 +54,7 @@ def test_with_none_set_it_is_the_core_s_program() -> None:
         def everything(transition: Transition, key: Array, algorithm: DDPG = algorithm) -> tuple:
             state = algorithm.observe(algorithm.init(key, SPEC), SPEC, transition)
             state, metrics = algorithm.update(state, SPEC, key, BOTH)
-            decision = algorithm.act(state, SPEC, transition.obs, key, explore=True)
+            decision = algorithm.act(algorithm.policy(state), SPEC, transition.obs, key, explore=True)
             return state, metrics, decision, algorithm.warmup_proposal(SPEC, transition.obs, key)
 
         transition = random_transition(np.random.default_rng(0), SPEC, terminated=False, truncated=True)
@@ -68,7 +68,8 @@ class TestNetworks:
 
     def test_targets_start_apart(self) -> None:
         state = small(AuthorsDDPG, targets_apart=True).init(jax.random.key(0), SPEC)
-        core = small(DDPG).networks(jax.random.key(0), SPEC)
+        start = small(DDPG).init(jax.random.key(0), SPEC)
+        core = start.actor, start.critic
         assert equal((state.actor, state.critic), core)
         pairs = zip(leaves((state.actor, state.critic)), leaves((state.target_actor, state.target_critic)), strict=True)
         assert all(np.abs(online - target).max() > 1e-3 for online, target in pairs)
@@ -76,7 +77,7 @@ class TestNetworks:
     @pytest.mark.parametrize(("least", "most"), [(10.0, 35.0), (-100.0, 100.0)])
     def test_outputs_span_a_range_of_their_own(self, least: float, most: float) -> None:
         algorithm = small(AuthorsDDPG, output_range=(least, most))
-        actor, _ = algorithm.networks(jax.random.key(0), SPEC)
+        actor = algorithm.init(jax.random.key(0), SPEC).actor
         for obs in np.random.default_rng(0).normal(size=(5, 3)):
             expected = actor_output(actor, obs, np.full(2, least), np.full(2, most))
             np.testing.assert_allclose(actor(jnp.asarray(obs), SPEC.low, SPEC.high), expected, rtol=1e-12)
@@ -85,7 +86,7 @@ class TestNetworks:
         wide = Spec(3, -jnp.ones(4), jnp.ones(4), lambda obs: Box(-jnp.ones(4), jnp.ones(4)))
         ours, theirs = small(DDPG), small(AuthorsDDPG, loss_over_entries=True)
         state = ours.init(jax.random.key(0), wide)
-        batch, _ = ours.batches(Replay(numbered(16), jnp.int32(3)), wide, jax.random.key(1))
+        batch = draw(Replay(numbered(16), jnp.int32(3)), ours.batch_size, jax.random.key(1), wide)
         core, mine = (leaves(jax.jit(a.actor_gradient)(state, wide, batch)[0]) for a in (ours, theirs))
         # mean over b and n of (a - r)^2 has 2/n times the gradient of 1/(2 b) sum (a - r)^2.
         for theirs_leaf, core_leaf in zip(mine, core, strict=True):
@@ -147,12 +148,12 @@ class TestActing:
         state = algorithm.init(jax.random.key(0), SPEC)
         keys = jax.random.split(jax.random.key(1), 500)
         act = jax.jit(jax.vmap(partial(algorithm.act, explore=True), in_axes=(None, None, None, 0)))
-        decision = act(state, SPEC, jnp.ones(3), keys)
+        decision = act(algorithm.policy(state), SPEC, jnp.ones(3), keys)
         noise = np.asarray(decision.proposed - decision.intended)
         assert np.abs(noise).max() == pytest.approx(1)
         assert np.abs(decision.proposed).max() > 1  # outside the action box
         assert (np.linalg.norm(decision.executed, axis=1) <= 0.3 + 1e-6).all()  # but executed in the ball
-        calm = algorithm.act(state, SPEC, jnp.ones(3), keys[0], explore=False)
+        calm = algorithm.act(algorithm.policy(state), SPEC, jnp.ones(3), keys[0], explore=False)
         np.testing.assert_array_equal(calm.proposed, calm.intended)
 
     def test_warm_up_over_integer_allocations(self) -> None:

@@ -30,7 +30,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from feasible.algorithms.away_steps import Mixture, better
-from feasible.algorithms.base import Metrics
+from feasible.algorithms.base import Metrics, is_zero
 from feasible.sets.base import ActionSet
 
 Action = Float[Array, " n"]
@@ -52,11 +52,6 @@ class ActorRule(eqx.Module):
     @abstractmethod
     def target_action(self, feasible_set: ActionSet, proposed: Action) -> Action:
         """The action of the critic's target, from the target policy's output."""
-
-    @property
-    def asks_once(self) -> bool:
-        """Whether it asks for the critic's gradient at one point only."""
-        return True
 
 
 class PolicyGradient(ActorRule):
@@ -88,7 +83,7 @@ class ThroughProjection(ActorRule):
         g = gradient(projected)
         (pulled,) = pull_back(g)
         metrics = {"actor/grad_proposed": jnp.linalg.norm(pulled), "actor/grad_executed": jnp.linalg.norm(g)}
-        if is_used(self.penalty):
+        if not is_zero(self.penalty):
             pulled = pulled + self.penalty * _mean(jnp.linalg.norm(g)) * (projected - proposed)
         return pulled, metrics
 
@@ -117,10 +112,6 @@ class FrankWolfe(ActorRule):
     inner: int = 1
     away: bool = False
     inside: float = 1.0
-
-    @property
-    def asks_once(self) -> bool:
-        return self.by != "search" and self.inner == 1
 
     def direction(self, feasible_set: ActionSet, proposed: Action, gradient: ActionGradient) -> tuple[Action, Metrics]:
         start = feasible_set.project(proposed)
@@ -196,7 +187,7 @@ class ProjectedGradient(ActorRule):
 
     def _inside(self, feasible_set: ActionSet, point: Action) -> Action:
         """The nearest point of the set less its margin."""
-        if not is_used(self.margin):
+        if is_zero(self.margin):
             return feasible_set.project(point)
         centre, kept = feasible_set.centre(), 1.0 - self.margin
         return centre + kept * (feasible_set.project(centre + (point - centre) / kept) - centre)
@@ -209,11 +200,6 @@ def regression_loss(actions: Float[Array, "b n"], references: Float[Array, "b n"
     """1/(2 |B|) sum ||a - r||^2; references are constants."""
     apart = actions - jax.lax.stop_gradient(references)
     return 0.5 * jnp.sum(apart * apart) / actions.shape[0]
-
-
-def is_used(weight: float) -> bool:
-    """Whether a weight can be other than zero: it is an array where agents are merged."""
-    return not isinstance(weight, float | int) or bool(weight)
 
 
 def _mean(value: Scalar) -> Scalar:

@@ -1,12 +1,13 @@
-"""What an algorithm is: four pure functions over a state pytree, `init`, `act`, `observe` and `update`.
+"""What an algorithm is: five pure functions over a state pytree, `init`, `policy`, `act`, `observe` and `update`.
 
-The same functions are jitted for one agent and driven by real environments. Drivers know nothing about algorithms
-beyond this file; algorithms know nothing about environments beyond `Spec`.
+The same functions are jitted for one agent, vmapped over many and driven by real environments. Drivers know nothing
+about algorithms beyond this file; algorithms know nothing about environments beyond `Spec`. A hyper-parameter is a
+number, or an array of one number where several agents are one program.
 """
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Generic, TypeVar, final
+from typing import Generic, TypeVar
 
 import equinox as eqx
 import jax
@@ -46,6 +47,10 @@ class Spec(eqx.Module):
         """The nearest point of the action box."""
         return jnp.clip(action, self.low, self.high)
 
+    def decide(self, obs: Float[Array, " o"], proposed: Float[Array, " n"], intended: Float[Array, " n"]) -> "Decision":
+        """The decision whose executed action is the feasible set's answer to the proposal."""
+        return Decision(proposed, self.feasible_set(obs).execute(proposed), intended)
+
 
 class Decision(eqx.Module):
     """What becomes of one observation: the proposal, and the action that the environment gets for it."""
@@ -72,11 +77,10 @@ class Transition(eqx.Module):
 
 
 class Algorithm(eqx.Module, Generic[State]):
-    """Fields are hyper-parameters.
+    """Fields are hyper-parameters, with the method's own defaults.
 
-    `warmup` and `intervals` are static and read by the driver, so that no program holds a branch for the steps at
-    which nothing is updated. `intervals` maps the name of each part of an update to the number of steps between two
-    of them; the driver passes those that are due to `update`.
+    `warmup`, `updates_after`, `environments` and `intervals` are static and read by the driver, so that no program
+    holds a branch for the steps at which nothing is updated.
     """
 
     warmup: eqx.AbstractVar[int]
@@ -93,42 +97,37 @@ class Algorithm(eqx.Module, Generic[State]):
         return 1
 
     @property
-    @abstractmethod
-    def intervals(self) -> Mapping[str, int]: ...
-
-    @abstractmethod
-    def init(self, key: PRNGKeyArray, spec: Spec) -> State: ...
+    def intervals(self) -> Mapping[str, int]:
+        """Steps between two updates of each part, by name; the driver passes the parts that are due to `update`."""
+        return {}
 
     def warmup_proposal(self, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray) -> Float[Array, " n"]:
         """The proposal of a step of the warm-up: a sample of the feasible set."""
         return spec.feasible_set(obs).sample(key)
 
-    @final
-    def act(self, state: State, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
-        policy = self.explorer(state) if explore else self.policy(state)
-        return self.decide(policy, spec, obs, key, explore=explore)
+    @abstractmethod
+    def init(self, key: PRNGKeyArray, spec: Spec) -> State:
+        """The state of a new agent on the task."""
 
     @abstractmethod
-    def decide(
+    def policy(self, state: State, *, explore: bool = False) -> PyTree[Array]:
+        """All that acting needs of a state: the contents of a policy file, or with `explore` what acts in training."""
+
+    @abstractmethod
+    def act(
         self, policy: PyTree[Array], spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool
     ) -> Decision:
-        """The decision of a policy, which is all that acting needs of a state."""
+        """What the policy does at the raw observation, with exploration noise drawn by the key or without."""
 
     @abstractmethod
-    def observe(self, state: State, spec: Spec, transition: Transition) -> State: ...
+    def observe(self, state: State, spec: Spec, transition: Transition) -> State:
+        """The state that has seen the transition: stored for later, or learned from at once."""
 
     @abstractmethod
-    def update(self, state: State, spec: Spec, key: PRNGKeyArray, due: frozenset[str]) -> tuple[State, Metrics]: ...
-
-    @abstractmethod
-    def policy(self, state: State) -> PyTree[Array]:
-        """What acting needs of the state: the contents of a policy file."""
-
-    def explorer(self, state: State) -> PyTree[Array]:
-        """The policy that explores while training: the same, unless what is learned is not what is used."""
-        return self.policy(state)
+    def update(self, state: State, spec: Spec, key: PRNGKeyArray, due: frozenset[str]) -> tuple[State, Metrics]:
+        """The state after the parts of the update that are due, and what is to be reported of them."""
 
 
-def through(feasible_set: ActionSet, proposed: Float[Array, " n"], intended: Float[Array, " n"]) -> Decision:
-    """The decision whose executed action is the set's answer to the proposal."""
-    return Decision(proposed, feasible_set.execute(proposed), intended)
+def is_zero(number: float | Float[Array, ""]) -> bool:
+    """Whether a hyper-parameter is known to be zero while a program is traced; one that is an array is not."""
+    return isinstance(number, float | int) and not number

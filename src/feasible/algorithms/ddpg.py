@@ -37,9 +37,9 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from feasible.algorithms.actor_rules import STATES, ActorRule, is_used, regression_loss
+from feasible.algorithms.actor_rules import STATES, ActorRule, regression_loss
 from feasible.algorithms.adam import adam_state, adam_step, after
-from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition, through
+from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition, is_zero
 from feasible.algorithms.nets import Actor, Critic, Hidden, Output, Twin, blend
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
 
@@ -89,7 +89,13 @@ class DDPG(Algorithm[DDPGState]):
         return {"actor": self.actor_interval, "critic": self.critic_interval}
 
     def init(self, key: PRNGKeyArray, spec: Spec) -> DDPGState:
-        actor, critic = self.networks(key, spec)
+        actor_key, critic_key = jax.random.split(key)
+        o, n = spec.observation_size, spec.action_size
+        nets = (
+            Actor(o, n, self.hidden_layers, self.actor_hidden, self.output, actor_key),
+            (Twin if self.twin else Critic)(o, n, self.hidden_layers, self.critic_hidden, critic_key),
+        )
+        actor, critic = jax.tree.map(lambda leaf: leaf.astype(spec.low.dtype), nets)
         return DDPGState(
             actor,
             critic,
@@ -100,43 +106,43 @@ class DDPG(Algorithm[DDPGState]):
             empty(self.replay_size, spec),
         )
 
-    def networks(self, key: PRNGKeyArray, spec: Spec) -> tuple[Actor, Critic]:
-        """A new actor and a new critic."""
-        actor_key, critic_key = jax.random.split(key)
-        o, n = spec.observation_size, spec.action_size
-        nets = (
-            Actor(o, n, self.hidden_layers, self.actor_hidden, self.output, actor_key),
-            (Twin if self.twin else Critic)(o, n, self.hidden_layers, self.critic_hidden, critic_key),
-        )
-        return jax.tree.map(lambda leaf: leaf.astype(spec.low.dtype), nets)
-
-    def decide(
-        self, policy: Actor, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool
-    ) -> Decision:
+    def act(self, policy: Actor, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
         output = policy(obs, spec.low, spec.high)
         intended = spec.clip(output)
         proposed = intended
         if explore:
             noise = jnp.asarray(self.noise, output.dtype) * jax.random.normal(key, output.shape, output.dtype)
             proposed = spec.clip(output + noise)
-        return through(spec.feasible_set(obs), proposed, intended)
+        return spec.decide(obs, proposed, intended)
 
     def observe(self, state: DDPGState, spec: Spec, transition: Transition) -> DDPGState:
         reward = transition.reward
-        if is_used(self.shaping):
+        if not is_zero(self.shaping):
             proposed = transition.decision.proposed
             nearest = spec.feasible_set(transition.obs).project(proposed)
             reward = reward - self.shaping * jnp.linalg.norm(proposed - nearest)
         return eqx.tree_at(lambda s: s.replay, state, store(state.replay, transition, reward))
 
     def update(self, state: DDPGState, spec: Spec, key: PRNGKeyArray, due: frozenset[str]) -> tuple[DDPGState, Metrics]:
-        actor_batch, critic_batch = self.batches(state.replay, spec, key)
+        batch = draw(state.replay, self.batch_size, key, spec)
+        return self.learned(state, spec, jax.random.fold_in(key, 2), due, batch, batch)
+
+    def learned(
+        self,
+        state: DDPGState,
+        spec: Spec,
+        key: PRNGKeyArray,
+        due: frozenset[str],
+        actor_batch: Batch,
+        critic_batch: Batch,
+    ) -> tuple[DDPGState, Metrics]:
+        """The state after a step of the actor and one of the critic, both from the networks as they are."""
         actor_grads, critic_grads, metrics = None, None, {}
         if "actor" in due:
             actor_grads, metrics = self.actor_gradient(state, spec, actor_batch)
         if "critic" in due:
             gradient = jax.value_and_grad(self.critic_loss, has_aux=True)
-            (loss, seen), critic_grads = gradient(state.critic, state, spec, critic_batch, jax.random.fold_in(key, 2))
+            (loss, seen), critic_grads = gradient(state.critic, state, spec, critic_batch, key)
             metrics = metrics | {"critic/loss": loss, **seen}
         actor_rate, critic_rate = after((actor_grads, critic_grads), self.actor_rate, self.critic_rate)
         actor, actor_optimiser = state.actor, state.actor_optimiser
@@ -154,11 +160,6 @@ class DDPG(Algorithm[DDPGState]):
             critic_optimiser,
             state.replay,
         ), metrics
-
-    def batches(self, replay: Replay, spec: Spec, key: PRNGKeyArray) -> tuple[Batch, Batch]:
-        """The transitions of the actor's step and of the critic's: the same for both."""
-        batch = draw(replay, self.batch_size, key, spec)
-        return batch, batch
 
     def actor_gradient(self, state: DDPGState, spec: Spec, batch: Batch) -> tuple[Actor, Metrics]:
         """Gradient of the regression to the rule's reference actions, at the current actor."""
@@ -185,7 +186,7 @@ class DDPG(Algorithm[DDPGState]):
 
         def next_value(obs: Array, noise: Array) -> Array:
             output = state.target_actor(obs, spec.low, spec.high)
-            if is_used(self.target_noise):
+            if not is_zero(self.target_noise):
                 noisy = spec.clip(output + self.target_noise * noise)
                 output = jnp.where(self.target_noise > 0, noisy, output)  # merged agents may have none
             return jnp.min(state.target_critic.values(obs, self.rule.target_action(spec.feasible_set(obs), output)))
@@ -196,8 +197,5 @@ class DDPG(Algorithm[DDPGState]):
         loss = jnp.sum(jnp.mean(jnp.square(values - target[:, None]), axis=0))
         return loss, {"critic/value": jnp.mean(values[:, 0])}
 
-    def policy(self, state: DDPGState) -> Actor:
-        return state.target_actor if self.averaged else state.actor
-
-    def explorer(self, state: DDPGState) -> Actor:
-        return state.actor
+    def policy(self, state: DDPGState, *, explore: bool = False) -> Actor:
+        return state.target_actor if self.averaged and not explore else state.actor

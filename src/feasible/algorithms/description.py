@@ -1,33 +1,34 @@
 """Algorithms as plain data and back: what run folders and policy files say of the algorithm that made them."""
 
+import inspect
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from types import UnionType
 from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from feasible.algorithms.actor_rules import ActorRule, FrankWolfe, PolicyGradient, ProjectedGradient, ThroughProjection
+from feasible.algorithms import ddpg, focops, fwpo_critic, ppo, sac, trpo  # noqa: F401 -- so that files can name them
+from feasible.algorithms.actor_rules import ActorRule
 from feasible.algorithms.base import Algorithm
-from feasible.algorithms.ddpg import DDPG
-from feasible.algorithms.focops import FOCOPS
-from feasible.algorithms.fwpo_critic import BikeTable
-from feasible.algorithms.ppo import PPO
-from feasible.algorithms.sac import SAC
-from feasible.algorithms.trpo import TRPO
 from feasible.errors import unknown
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
-_ALGORITHMS = (DDPG, SAC, PPO, TRPO, FOCOPS, BikeTable)
-_RULES = (FrankWolfe, PolicyGradient, ProjectedGradient, ThroughProjection)
-_KNOWN: dict[str, Callable[..., object]] = {kind.__name__: kind for kind in (*_ALGORITHMS, *_RULES)}
 
 
-def register(*kinds: type) -> None:
-    """Let files name further algorithms and rules: modules above this one call it for their own."""
-    for kind in kinds:
-        if _KNOWN.setdefault(kind.__name__, kind) is not kind:
-            raise ValueError(f"There is another kind {kind.__name__!r} already.")
+Kind = type[Algorithm] | type[ActorRule]
+
+
+def known() -> dict[str, Kind | None]:
+    """Every algorithm and actor rule that has been imported, by the name of its class; None where two have a name."""
+    found: dict[str, Kind | None] = {}
+    classes: list[Kind] = [Algorithm, ActorRule]
+    while classes:
+        kind = classes.pop()
+        classes += kind.__subclasses__()
+        if not inspect.isabstract(kind):
+            found[kind.__name__] = None if kind.__name__ in found else kind
+    return found
 
 
 def describe(value: object) -> Plain:
@@ -42,14 +43,18 @@ def describe(value: object) -> Plain:
 
 
 def build(description: Plain) -> object:
-    """The value that `describe` described. Only the library's own algorithms and rules can come out of it."""
+    """The value that `describe` described. Only algorithms and rules that are imported can come out of it."""
     if isinstance(description, Mapping):
         settings = dict(description)
         kind = settings.pop("kind", None)
-        if not isinstance(kind, str) or kind not in _KNOWN:
-            raise ValueError(f"There is no algorithm or rule {kind!r} here; known are {', '.join(sorted(_KNOWN))}.")
+        kinds = known()
+        if not isinstance(kind, str) or kind not in kinds:
+            raise unknown("algorithm or rule", kind, sorted(kinds))
+        make = kinds[kind]
+        if make is None:
+            raise ValueError(f"There are two kinds {kind!r} in this process: a file cannot tell which it means.")
         try:
-            return _KNOWN[kind](**{name: build(value) for name, value in settings.items()})
+            return make(**{name: build(value) for name, value in settings.items()})
         except TypeError as cause:
             raise ValueError(f"The settings of {kind} are not those of this version of feasible: {cause}.") from cause
     if isinstance(description, list):
@@ -64,10 +69,10 @@ def build_algorithm(description: Plain) -> Algorithm:
     return algorithm
 
 
-Kind = TypeVar("Kind", bound=Algorithm)
+Changed = TypeVar("Changed", bound=Algorithm)
 
 
-def changed(algorithm: Kind, changes: Mapping[str, object], owner: str) -> Kind:
+def changed(algorithm: Changed, changes: Mapping[str, object], owner: str) -> Changed:
     """The algorithm with other settings; one that does not exist or does not fit is named, with `owner`'s name."""
     hints = _setting_types(algorithm)
     values = {name: _as_kept(value, hints.get(name)) for name, value in changes.items()}

@@ -29,7 +29,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from feasible.algorithms.actor_rules import STATES, ActorRule, regression_loss
 from feasible.algorithms.adam import adam_state, adam_step
-from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition, through
+from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition
 from feasible.algorithms.nets import Critic, blend
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
 
@@ -115,7 +115,7 @@ class BikeTable(Algorithm[TableState]):
         """The observation at which the action of an allocation's cell is judged."""
         return jnp.zeros(spec.observation_size, bikes.dtype).at[self.stations : 2 * self.stations].set(bikes)
 
-    def decide(
+    def act(
         self, policy: Float[Array, "s n"], spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool
     ) -> Decision:
         intended = policy[self.cell(self.bikes_of(obs))]
@@ -125,7 +125,7 @@ class BikeTable(Algorithm[TableState]):
             anywhere = jnp.asarray(self.allocations, intended.dtype)
             drawn = anywhere[jax.random.randint(which, (), 0, len(anywhere))]
             proposed = jnp.where(jax.random.uniform(whether) < self.epsilon, drawn, intended)
-        return through(spec.feasible_set(obs), proposed, intended)
+        return spec.decide(obs, proposed, intended)
 
     def observe(self, state: TableState, spec: Spec, transition: Transition) -> TableState:
         proposed = transition.decision.proposed
@@ -168,7 +168,7 @@ class BikeTable(Algorithm[TableState]):
         values = jax.vmap(critic)(jax.vmap(self.seen)(batch.obs), batch.executed)
         return jnp.mean(jnp.square(values - target))
 
-    def policy(self, state: TableState) -> Float[Array, "s n"]:
+    def policy(self, state: TableState, *, explore: bool = False) -> Float[Array, "s n"]:
         return state.table
 
     def _move_table(self, state: TableState, spec: Spec) -> tuple[Array, optax.OptState, Metrics]:

@@ -7,7 +7,7 @@ Numbers (floats) and actor rules may differ; whatever decides shapes or structur
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import cache, reduce
 from typing import TypeVar
 
 import jax
@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike
 from feasible.algorithms.actor_rules import Action, ActionGradient, ActorRule
 from feasible.algorithms.base import Algorithm, Metrics
 from feasible.sets.base import ActionSet
+from feasible.sets.box import Box
 
 Kind = TypeVar("Kind", bound=Algorithm)
 
@@ -34,7 +35,7 @@ class OneOf(ActorRule):
     which: Int[Array, ""]
 
     def direction(self, feasible_set: ActionSet, proposed: Action, gradient: ActionGradient) -> tuple[Action, Metrics]:
-        points = [_asked(rule, feasible_set, proposed) for rule in self.rules]
+        points = [_asked(rule, feasible_set, proposed)[0] for rule in self.rules]
         known = gradient(self._own(points))
         answers = [rule.direction(feasible_set, proposed, lambda _: known) for rule in self.rules]
         names = {name for _, metrics in answers for name in metrics}
@@ -50,8 +51,8 @@ class OneOf(ActorRule):
         return reduce(lambda kept, option: jnp.where(self.which == option[0], option[1], kept), numbered, options[0])
 
 
-def _asked(rule: ActorRule, feasible_set: ActionSet, proposed: Action) -> Action:
-    """The point at which the rule asks for the critic's gradient; what it would make of it is not worked out."""
+def _asked(rule: ActorRule, feasible_set: ActionSet, proposed: Action) -> list[Action]:
+    """The points at which the rule asks for the critic's gradient; what it would make of it is not worked out."""
     points: list[Action] = []
 
     def listen(point: Action) -> Action:
@@ -59,8 +60,14 @@ def _asked(rule: ActorRule, feasible_set: ActionSet, proposed: Action) -> Action
         return jnp.zeros_like(point)
 
     rule.direction(feasible_set, proposed, listen)
-    (point,) = points
-    return point
+    return points
+
+
+@cache
+def asks_once(rule: ActorRule) -> bool:
+    """Whether a rule asks for the critic's gradient at one point only; found by tracing it on a box."""
+    box = Box(jnp.zeros(1), jnp.ones(1))
+    return len(jax.eval_shape(lambda proposed: _asked(rule, box, proposed), box.low)) == 1
 
 
 def alike(algorithm: Algorithm) -> Hashable:
@@ -70,7 +77,7 @@ def alike(algorithm: Algorithm) -> Hashable:
     leaves, structure = jax.tree.flatten(plain)
     numbers = tuple(float if isinstance(leaf, float) else leaf for leaf in leaves)
     # Rules that ask the critic more than once cannot share their question with others.
-    alone = _kind(rule) if isinstance(rule, ActorRule) and not rule.asks_once else None
+    alone = _kind(rule) if isinstance(rule, ActorRule) and not asks_once(rule) else None
     return type(algorithm), structure, numbers, alone
 
 

@@ -135,9 +135,7 @@ class OnPolicy(Algorithm[OnPolicyState]):
                 f"{kind.__name__}; leave capg out, or use nfwpo, which takes every set."
             )
 
-    def decide(
-        self, policy: Policy, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool
-    ) -> Decision:
+    def act(self, policy: Policy, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
         actor, statistics = policy
         x = self.seen(statistics, obs)
         normal = actor(x)
@@ -223,7 +221,7 @@ class OnPolicy(Algorithm[OnPolicyState]):
         (learned, optimiser), metrics = jax.lax.scan(once, (learned, optimiser), places)
         return learned, optimiser, jax.tree.map(lambda each: jnp.mean(each[-count:]), metrics)
 
-    def policy(self, state: OnPolicyState) -> Policy:
+    def policy(self, state: OnPolicyState, *, explore: bool = False) -> Policy:
         return state.actor, state.statistics
 
 

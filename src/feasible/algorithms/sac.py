@@ -23,7 +23,7 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.algorithms.adam import adam_state, adam_step, after
-from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition, through
+from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition
 from feasible.algorithms.gaussian import SquashedGaussian
 from feasible.algorithms.nets import Critic, Hidden, blend
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
@@ -88,12 +88,12 @@ class SAC(Algorithm[SACState]):
             empty(self.replay_size, spec),
         )
 
-    def decide(
+    def act(
         self, policy: SquashedGaussian, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool
     ) -> Decision:
         intended = policy.mode(obs, spec.low, spec.high)
         proposed = policy.sample(obs, key, spec.low, spec.high)[0] if explore else intended
-        return through(spec.feasible_set(obs), proposed, intended)
+        return spec.decide(obs, proposed, intended)
 
     def observe(self, state: SACState, spec: Spec, transition: Transition) -> SACState:
         return eqx.tree_at(lambda s: s.replay, state, store(state.replay, transition, transition.reward))
@@ -158,7 +158,7 @@ class SAC(Algorithm[SACState]):
         errors = [jax.vmap(critic)(batch.obs, batch.executed) - target for critic in critics]
         return sum((jnp.mean(jnp.square(error)) for error in errors), jnp.zeros((), target.dtype))
 
-    def policy(self, state: SACState) -> SquashedGaussian:
+    def policy(self, state: SACState, *, explore: bool = False) -> SquashedGaussian:
         return state.actor
 
 

@@ -46,7 +46,7 @@ def certified_action(
     algorithm: Algorithm, spec: Spec, policy: PyTree[Array], obs: Float[Array, " o"]
 ) -> Float[Array, " n+2"]:
     """[action | violation | tolerance]: acting without exploration, with the violation of what is to be executed."""
-    decision = algorithm.decide(policy, spec, obs, jax.random.key(0), explore=False)
+    decision = algorithm.act(policy, spec, obs, jax.random.key(0), explore=False)
     feasible_set = spec.feasible_set(obs)
     judgement = jnp.stack([feasible_set.violation(decision.executed), feasible_set.tolerance])
     return jnp.concatenate([decision.executed, judgement.astype(decision.executed.dtype)])

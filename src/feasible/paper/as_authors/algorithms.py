@@ -10,11 +10,11 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.algorithms.actor_rules import Action, ActionGradient, ThroughProjection
-from feasible.algorithms.base import Decision, Metrics, Spec, Transition, through
+from feasible.algorithms.adam import adam_state
+from feasible.algorithms.base import Decision, Metrics, Spec, Transition
 from feasible.algorithms.ddpg import DDPG, DDPGState
-from feasible.algorithms.description import register
 from feasible.algorithms.fwpo_critic import BikeTable, TableState
-from feasible.algorithms.nets import Actor, Critic
+from feasible.algorithms.nets import Actor
 from feasible.algorithms.replay import Batch, Replay, draw
 from feasible.sets.base import ActionSet
 
@@ -68,14 +68,15 @@ class AuthorsDDPG(DDPG):
 
     def init(self, key: PRNGKeyArray, spec: Spec) -> DDPGState:
         state = super().init(key, spec)
-        if not self.targets_apart:
+        if self.targets_apart:
+            apart = super().init(jax.random.fold_in(key, 1), spec)
+            targets = apart.target_actor, apart.target_critic
+            state = eqx.tree_at(lambda s: (s.target_actor, s.target_critic), state, targets)
+        if self.output_range is None:
             return state
-        targets = self.networks(jax.random.fold_in(key, 1), spec)
-        return eqx.tree_at(lambda s: (s.target_actor, s.target_critic), state, targets)
-
-    def networks(self, key: PRNGKeyArray, spec: Spec) -> tuple[Actor, Critic]:
-        actor, critic = super().networks(key, spec)
-        return (actor if self.output_range is None else RangedActor(actor, *self.output_range)), critic
+        actors = [RangedActor(actor, *self.output_range) for actor in (state.actor, state.target_actor)]
+        state = eqx.tree_at(lambda s: (s.actor, s.target_actor), state, actors)
+        return eqx.tree_at(lambda s: s.actor_optimiser, state, adam_state(self.actor_rate, state.actor))
 
     def warmup_proposal(self, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray) -> Float[Array, " n"]:
         shape, dtype = spec.low.shape, spec.low.dtype
@@ -86,15 +87,13 @@ class AuthorsDDPG(DDPG):
             return jax.random.uniform(key, shape, dtype, *self.warmup_range)
         return super().warmup_proposal(spec, obs, key)
 
-    def decide(
-        self, policy: Actor, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool
-    ) -> Decision:
-        decision = super().decide(policy, spec, obs, key, explore=explore)
+    def act(self, policy: Actor, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
+        decision = super().act(policy, spec, obs, key, explore=explore)
         if not (explore and self.noise_clipped_alone):
             return decision
         output = policy(obs, spec.low, spec.high)
         noise = jnp.asarray(self.noise, output.dtype) * jax.random.normal(key, output.shape, output.dtype)
-        return through(spec.feasible_set(obs), output + spec.clip(noise), decision.intended)
+        return spec.decide(obs, output + spec.clip(noise), decision.intended)
 
     def observe(self, state: DDPGState, spec: Spec, transition: Transition) -> DDPGState:
         if self.limits_terminate:
@@ -104,10 +103,16 @@ class AuthorsDDPG(DDPG):
             transition = eqx.tree_at(lambda t: t.terminated, transition, ended)
         return super().observe(state, spec, transition)
 
+    def update(self, state: DDPGState, spec: Spec, key: PRNGKeyArray, due: frozenset[str]) -> tuple[DDPGState, Metrics]:
+        batches = self.batches(state.replay, spec, key)
+        return self.learned(state, spec, jax.random.fold_in(key, 2), due, *batches)
+
     def batches(self, replay: Replay, spec: Spec, key: PRNGKeyArray) -> tuple[Batch, Batch]:
+        """The transitions of the actor's step and of the critic's."""
         replay = _with_next_row(replay) if self.zero_row else replay
         if not self.batches_apart:
-            return super().batches(replay, spec, key)
+            batch = draw(replay, self.batch_size, key, spec)
+            return batch, batch
         first, second = jax.random.split(key)
         return draw(replay, self.batch_size, first, spec), draw(replay, self.batch_size, second, spec)
 
@@ -157,6 +162,3 @@ def integer_allocations(stations: int, bikes: int, least: int, most: int) -> Flo
     room = np.diff(bars, axis=1, prepend=-1, append=free + stations - 1) - 1
     points = most - room
     return points[(points >= least).all(1)].astype(np.float32)
-
-
-register(AuthorsProjection, AuthorsDDPG, AuthorsTable)

@@ -9,7 +9,7 @@ after the other.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import wraps
 from typing import Generic, TypeVar, cast
 
 import equinox as eqx
@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
 from numpy.typing import NDArray
 
-from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, State, Transition, through
+from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, State, Transition
 
 JUDGEMENTS = ("violation", "tolerance", "proposed_violates", "intended_violates")
 Traced = TypeVar("Traced", bound=Callable)
@@ -128,11 +128,15 @@ class Step(Generic[State]):
 
     def _choose_one(self, state: State, obs: Float[Array, " o"], key: PRNGKeyArray, *, warm: bool) -> Decision:
         if not warm:
-            return self.algorithm.act(state, self.spec, obs, key, explore=True)
+            return self._act(state, obs, key)
         proposed = self.algorithm.warmup_proposal(self.spec, obs, key)
-        like = jax.eval_shape(partial(self.algorithm.act, explore=True), state, self.spec, obs, key)
+        like = jax.eval_shape(self._act, state, obs, key)
         extras = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like.extras)
-        return eqx.tree_at(lambda d: d.extras, through(self.spec.feasible_set(obs), proposed, proposed), extras)
+        return eqx.tree_at(lambda d: d.extras, self.spec.decide(obs, proposed, proposed), extras)
+
+    def _act(self, state: State, obs: Float[Array, " o"], key: PRNGKeyArray) -> Decision:
+        policy = self.algorithm.policy(state, explore=True)
+        return self.algorithm.act(policy, self.spec, obs, key, explore=True)
 
     def _judge(self, obs: Float[Array, "*c o"], decision: Decision) -> Float[Array, "*c r"]:
         return jax.vmap(self._judge_one)(obs, decision) if self.rows else self._judge_one(obs, decision)
