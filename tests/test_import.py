@@ -8,11 +8,15 @@ import pytest
 HEAVY = ("equinox", "imageio", "jax", "matplotlib", "mujoco", "numba", "optax", "scipy", "tensorboard")
 
 
+def run(program: str) -> list[str]:
+    """The lines that a program prints."""
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return finished.stdout.splitlines()
+
+
 def loaded(program: str) -> list[str]:
     """Which of the heavy packages a program has loaded at its end."""
-    program += f"\nimport sys\nprint(*[name for name in {HEAVY} if name in sys.modules])"
-    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return finished.stdout.splitlines()[-1].split()
+    return run(f"{program}\nimport sys\nprint(*[name for name in {HEAVY} if name in sys.modules])")[-1].split()
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
@@ -37,3 +41,14 @@ def test_commands_that_only_tell_load_nothing_heavy(command: str) -> None:
 def test_all_names_are_there() -> None:
     program = "import feasible\nfor name in dir(feasible): getattr(feasible, name)\nassert 'NFWPO' in dir(feasible)"
     assert "mujoco" not in loaded(program)
+
+
+def test_no_public_function_has_the_name_of_a_subpackage() -> None:
+    program = """
+import feasible, pkgutil
+packages = {module.name for module in pkgutil.iter_modules(feasible.__path__)}
+values = {name: getattr(feasible, name) for name in dir(feasible) if not name.startswith("_")}
+print(*[name for name, value in values.items() if name in packages and callable(value)])
+print(*[name for name in ("Agent", "agent", "algorithms", "Task", "NFWPO") if name not in values])
+"""
+    assert run(program) == ["", ""]

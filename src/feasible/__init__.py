@@ -1,61 +1,32 @@
 """Action-constrained reinforcement learning: every executed action lies in the feasible set of its state.
 
 Importing the package registers its environments with Gymnasium and loads little else: JAX, simulators and
-drawing come with the first name that needs them.
+drawing come with the first name that needs them. The public names are written once, in `__init__.pyi`.
 """
 
+import ast
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from feasible import envs as envs
-from feasible.errors import EmptySetError as EmptySetError
-from feasible.errors import InfeasibleActionError as InfeasibleActionError
 
-if TYPE_CHECKING:
-    from feasible import constraints as constraints
-    from feasible import sets as sets
-    from feasible.agents import FOCOPS as FOCOPS
-    from feasible.agents import NFWPO as NFWPO
-    from feasible.agents import PPO as PPO
-    from feasible.agents import SAC as SAC
-    from feasible.agents import TRPO as TRPO
-    from feasible.agents import DDPGOptLayer as DDPGOptLayer
-    from feasible.agents import DDPGProjection as DDPGProjection
-    from feasible.agents import DDPGShaping as DDPGShaping
-    from feasible.agents import ProjectedGradient as ProjectedGradient
-    from feasible.agents import load as load
-    from feasible.catalogue.registry import make as make
-    from feasible.catalogue.registry import make_vec as make_vec
-    from feasible.constraints import Constraint as Constraint
-    from feasible.constraints import constrain as constrain
-
-_MODULES = ("constraints", "sets")
 _HOMES = {
-    "DDPGOptLayer": "feasible.agents",
-    "DDPGProjection": "feasible.agents",
-    "DDPGShaping": "feasible.agents",
-    "FOCOPS": "feasible.agents",
-    "NFWPO": "feasible.agents",
-    "PPO": "feasible.agents",
-    "ProjectedGradient": "feasible.agents",
-    "SAC": "feasible.agents",
-    "TRPO": "feasible.agents",
-    "load": "feasible.agents",
-    "Constraint": "feasible.constraints",
-    "constrain": "feasible.constraints",
-    "make": "feasible.catalogue.registry",
-    "make_vec": "feasible.catalogue.registry",
+    alias.name: node.module
+    for node in ast.parse(Path(__file__).with_suffix(".pyi").read_text()).body
+    if isinstance(node, ast.ImportFrom) and node.module
+    for alias in node.names
 }
+"""The module of every public name; a subpackage's is the package's own."""
 
 
 def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        return import_module(f"feasible.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'feasible' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    home = _HOMES[name]
+    value = import_module(f"{home}.{name}") if home == "feasible" else getattr(import_module(home), name)
+    globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_HOMES})
+    return sorted({*globals(), *_HOMES})

@@ -147,15 +147,30 @@ class Agent:
         export_policy(Path(path), self.algorithm, self._plant.spec, self._policy)
 
 
+def agent(method: str, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **settings: object) -> Agent:
+    """The agent of any method of the catalogue (`feasible algos`), with hyper-parameters of it by keyword.
+
+    >>> agent("nfwpo", feasible.make("reacher"), seed=0, batch_size=32).learn(50_000)
+    """
+    return Agent(env, _algorithm(method, env, settings, method), seed)
+
+
+def _algorithm(
+    method: str, env: gym.Env | ConstrainedVectorEnv, settings: Mapping[str, object], owner: str
+) -> Algorithm:
+    """The method's defaults on the environment, changed by the settings; `owner` is whose an error says they are."""
+    default = find_method(method).make(_spec(env))
+    copies = {"copies": env.num_envs} if isinstance(env, ConstrainedVectorEnv) else {}
+    return changed(default, {**copies, **settings}, owner)
+
+
 class _Named(Agent):
-    """A method of the catalogue by its own defaults, on an environment of one's own."""
+    """A method of the catalogue by a name of its own."""
 
     method: ClassVar[str]
 
     def __init__(self, env: gym.Env | ConstrainedVectorEnv, seed: int, settings: Mapping[str, object]):
-        default = find_method(self.method).make(_spec(env))
-        copies = {"copies": env.num_envs} if isinstance(env, ConstrainedVectorEnv) else {}
-        super().__init__(env, changed(default, {**copies, **settings}, type(self).__name__), seed)
+        super().__init__(env, _algorithm(self.method, env, settings, type(self).__name__), seed)
 
 
 class NFWPO(_Named):

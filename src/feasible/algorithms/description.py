@@ -8,7 +8,6 @@ from dataclasses import fields, is_dataclass, replace
 from types import UnionType
 from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from feasible.algorithms import ddpg, focops, fwpo_critic, ppo, sac, trpo  # noqa: F401 -- so that files can name them
 from feasible.algorithms.actor_rules import ActorRule
 from feasible.algorithms.base import Algorithm
 from feasible.errors import unknown
