@@ -7,8 +7,9 @@ from typing import TypedDict, Unpack
 
 from feasible.algorithms.description import Plain, describe
 from feasible.methods import RECOMMENDED, build_algorithm
-from feasible.recommendation import CHOICES, SETTINGS
+from feasible.recommendation import CHOICES, SETTINGS, Choice
 from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.validity import WHOLE, check_training, check_whole
 from feasible.tasks import Preset, find_task
 
 
@@ -31,30 +32,27 @@ def configure(
     """
     known = find_task(task)
     if algo == RECOMMENDED:
-        choice = CHOICES[task]
+        choice = _recommended(task)
         algo, settings, changes = choice.algo, settings or SETTINGS, {**choice.changes, **(changes or {})}
     settings = settings or "paper"
     preset = known.settings(settings)
     algorithm = build_algorithm(known, algo, settings, changes)
     interval = preset.evaluation_interval if evaluation_interval is None else evaluation_interval
     episodes = preset.evaluation_episodes if evaluation_episodes is None else evaluation_episodes
-    variant = variant or _variant(settings, changes or {})
-    if "/" in variant:
-        raise ValueError(f"variant must be the name of a folder, without '/', not {variant!r}.")
     config = RunConfig(
         task=task,
         algo=algo,
-        seed=_at_least("seed", seed, 0),
-        steps=_at_least("steps", preset.training_steps if steps is None else steps, 1),
+        seed=seed,
+        steps=preset.training_steps if steps is None else steps,
         settings=settings,
         algorithm=describe(algorithm),
-        evaluation_interval=_at_least("evaluation_interval", interval, 1),
-        evaluation_episodes=_at_least("evaluation_episodes", episodes, 1),
+        evaluation_interval=check_whole("evaluation_interval", interval, *WHOLE["evaluation_interval"]),
+        evaluation_episodes=episodes,
         log_interval=min(1_000, interval),
-        checkpoint_interval=_at_least("checkpoint_interval", checkpoint_interval, 1),
-        variant=variant,
+        checkpoint_interval=checkpoint_interval,
+        variant=variant or _variant(settings, changes or {}),
     )
-    _check_rounds(config, algorithm.environments)
+    check_training(vars(config))
     return config
 
 
@@ -96,6 +94,10 @@ def changes_of(pairs: Sequence[str]) -> dict[str, Plain]:
             changes[name] = json.loads(value)
         except json.JSONDecodeError:
             changes[name] = value
+        except (ValueError, RecursionError) as cause:
+            raise ValueError(
+                f"--set {name}: the value is no setting, but a number or a list beyond all bounds."
+            ) from cause
     return changes
 
 
@@ -104,6 +106,15 @@ def new_run(out: Path, config: RunConfig) -> RunFolder:
     folder = RunFolder(out / config.name)
     folder.create(config)
     return folder
+
+
+def _recommended(task: str) -> Choice:
+    if task not in CHOICES:
+        raise ValueError(
+            f"No algorithm is recommended on the task {task!r}, only on {', '.join(CHOICES)}: "
+            "name one with --algo (`feasible algos` lists them)."
+        )
+    return CHOICES[task]
 
 
 def _variant(settings: Preset, changes: Mapping[str, Plain]) -> str:
@@ -117,19 +128,3 @@ def _short(value: Plain) -> str:
     if isinstance(value, dict):
         return "-".join(str(item) for item in value.values())
     return "-".join(str(item) for item in value) if isinstance(value, list) else str(value)
-
-
-def _check_rounds(config: RunConfig, copies: int) -> None:
-    """All that happens must happen between two rounds of steps."""
-    for name in ("steps", "evaluation_interval", "log_interval", "checkpoint_interval"):
-        if getattr(config, name) % copies:
-            raise ValueError(
-                f"{name} must be a multiple of the {copies} copies that are stepped at once, "
-                f"not {getattr(config, name)}; change it or copies."
-            )
-
-
-def _at_least(name: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}.")
-    return value
