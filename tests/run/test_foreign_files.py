@@ -107,6 +107,7 @@ def test_what_train_refuses_resume_refuses(attack: str, folder: RunFolder, capsy
         (b"[]", "config.json is no JSON object"),
         (b" " * 2**21 + b"{}", "config.json has more than 1,048,576 bytes"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 @pytest.mark.parametrize("command", ["resume", "evaluate", "export"])
 def test_what_is_no_configuration_is_one_sentence(

@@ -23,14 +23,16 @@ WHOLE = {
 LONGEST = 200  # bytes of a name: a folder's has at most 255, of which the method takes some
 
 
+NAMES = ("task", "algo", "variant", "settings")
+
+
 def check_run(described: Mapping[str, object]) -> None:
-    """Refuse what is no description of a run, of whatever task and algorithm."""
-    for name in ("task", "algo", "variant", "settings", *WHOLE):
-        if name not in described:
-            raise ValueError(f"{name} is missing.")
+    """Refuse what is no description of a run, of whatever task and algorithm; of the intervals those that it has."""
+    _check_there(described, *NAMES, "seed", "steps")
     for name, (least, most) in WHOLE.items():
-        check_whole(name, described[name], least, most)
-    for name in ("task", "algo", "variant", "settings"):
+        if name in described:
+            check_whole(name, described[name], least, most)
+    for name in NAMES:
         check_name(name, described[name])
     if not (described["task"] and described["algo"]):
         raise ValueError("task and algo must be names, not ''.")
@@ -40,13 +42,12 @@ def check_run(described: Mapping[str, object]) -> None:
 
 def check_training(described: Mapping[str, object]) -> Algorithm:
     """Refuse what is no run that can be trained here; its algorithm otherwise."""
+    _check_there(described, *NAMES, *WHOLE, "algorithm")
     check_run(described)
     find_task(str(described["task"]))
     if described["settings"] not in get_args(Preset):
         known = " or ".join(get_args(Preset))
         raise ValueError(f"settings must be {known}, not {brief(described['settings'])}.")
-    if "algorithm" not in described:
-        raise ValueError("algorithm is missing.")
     algorithm = build_algorithm(described["algorithm"])  # pyright: ignore[reportArgumentType]
     # All that happens must happen between two rounds of steps.
     for name in ("steps", "evaluation_interval", "log_interval", "checkpoint_interval"):
@@ -57,6 +58,12 @@ def check_training(described: Mapping[str, object]) -> Algorithm:
                 "change it or copies."
             )
     return algorithm
+
+
+def _check_there(described: Mapping[str, object], *names: str) -> None:
+    missing = next((name for name in names if name not in described), None)
+    if missing is not None:
+        raise ValueError(f"{missing} is missing.")
 
 
 def check_whole(name: str, value: object, least: int, most: int) -> int:
