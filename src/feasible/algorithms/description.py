@@ -48,7 +48,9 @@ def build(description: Plain) -> object:
         settings = dict(description)
         kind = settings.pop("kind", None)
         if not isinstance(kind, str) or kind not in _KNOWN:
-            raise ValueError(f"There is no algorithm or rule {kind!r} here; known are {', '.join(sorted(_KNOWN))}.")
+            raise ValueError(
+                f"There is no algorithm or rule {reprlib.repr(kind)} here; known are {', '.join(sorted(_KNOWN))}."
+            )
         try:
             return _KNOWN[kind](**{name: build(value) for name, value in settings.items()})
         except TypeError as cause:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from feasible.algorithms.description import Plain
 from feasible.run.archive import ArchiveError, write_atomically
-from feasible.run.plain_json import parse_object, read_object
+from feasible.run.plain_json import parse_object, printable, read_object
 from feasible.run.validity import check_training
 from feasible.tasks import Preset
 
@@ -86,7 +86,7 @@ class RunFolder:
         except FileNotFoundError as cause:
             raise FileNotFoundError(f"{self.path} holds no run: there is no config.json in it.") from cause
         except ValueError as cause:
-            said = str(cause).rstrip(".")
+            said = printable(str(cause).rstrip("."), 400)
             raise ArchiveError(f"{self._config} is damaged or of another version: {said}.") from cause
 
     @contextmanager

@@ -9,7 +9,7 @@ from jaxtyping import Array, PyTree
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import build_algorithm, describe
 from feasible.run.archive import ArchiveError, read_archive, read_description, write_archive
-from feasible.run.plain_json import brief
+from feasible.run.plain_json import brief, printable
 from feasible.run.pytrees import filled, named_arrays
 from feasible.run.validity import check_name
 from feasible.tasks import find_task
@@ -66,7 +66,7 @@ def load_policy(path: Path, spec: Spec) -> tuple[Algorithm, PyTree[Array]]:
     except ArchiveError:
         raise
     except ValueError as cause:
-        raise ArchiveError(f"{path}: {cause}") from cause
+        raise ArchiveError(f"{path}: {printable(str(cause), 400)}") from cause
     return algorithm, filled(like, arrays, "policy", str(path))
 
 
