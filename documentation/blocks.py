@@ -81,7 +81,7 @@ def tasks_table(subject: str) -> str:
     lines = ["| name | what it is | constraint on the action a | observation | action | episode |"]
     lines.append("|---|---|---|---|---|---|")
     for task in TASKS.values():
-        constraint = task.constraint.replace("|", "\\|")
+        constraint = task.words.replace("|", "\\|")
         sizes = f"{task.observation_size} | {task.action_size} | {task.episode_length:,}"
         lines.append(f"| `{task.name}` | {task.title} | {constraint} | {sizes} |")
     return "\n".join(lines)

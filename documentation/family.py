@@ -79,7 +79,8 @@ def figures(task: str, found: Sequence[Member]) -> Iterator[tuple[str, bytes]]:
         for place, one in enumerate(found):
             share, scores = 100 * one.outcome.infeasible, one.outcome.scores
             look = {"fmt": "osD^vP*X<>"[place % 10], "color": colours[place % 20], "capsize": 2}
-            axes.errorbar(share, scores.mean(), scores.std(), label=one.label, **look)
+            spread = scores.std() if len(scores) > 1 else None
+            axes.errorbar(share, scores.mean(), spread, label=one.label, **look)
         axes.set_xlim(left=0)
         axes.set_xlabel("infeasible proposals, %")
         axes.set_ylabel("return")

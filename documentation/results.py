@@ -130,6 +130,8 @@ def main() -> None:
         for path in publish(read_runs(find_runs(folder), folder).all, RESULTS):
             print(f"{path}")
     runs = read_published(RESULTS)
+    for note in runs.notes:
+        raise ValueError(f"{RESULTS}: {note.about} {note.says}.")
     for page in PAGES:
         write_atomically(page, rewritten(page.read_text(), runs).encode())
     FIGURES.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """Errors that carry a name, so that a caller can tell them apart."""
 
 import difflib
+import reprlib
 from collections.abc import Iterable
 
 
@@ -22,6 +23,6 @@ def sentence(error: BaseException) -> str:
 def unknown(kind: str, name: object, known: Iterable[str], where: str = "") -> ValueError:
     """The error for a name that is not known: all that are, and the one that may be meant if one is near."""
     names = list(known)
-    near = difflib.get_close_matches(str(name).lower(), names, n=1)
+    near = difflib.get_close_matches(str(name)[:200].lower(), names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
-    return ValueError(f"{where}There is no {kind} {name!r}{hint} Known: {', '.join(names)}.")
+    return ValueError(f"{where}There is no {kind} {reprlib.repr(name)}{hint} Known: {', '.join(names)}.")

@@ -40,8 +40,8 @@ def test_standardised_has_mean_zero_and_deviation_one() -> None:
 def test_statistics_are_numpys() -> None:
     rows = np.random.default_rng(2).normal([1.0, -50.0, 3.0], [0.1, 20.0, 0.0], size=(300, 3))
     statistics = no_statistics(3, jnp.dtype(jnp.float64))
-    first = statistics.normalise(jnp.asarray([1.0, -9.0, 0.0]))
-    np.testing.assert_allclose(first, [1.0, -5.0, 0.0], rtol=1e-7)
+    first = statistics.normalise(jnp.asarray([1.0, -9.0, 9.0]))
+    np.testing.assert_allclose(first, [1.0, -5.0, 5.0], rtol=1e-7)
     for row in rows:
         statistics = statistics.absorb(jnp.asarray(row))
     np.testing.assert_allclose(statistics.mean, rows.mean(axis=0), rtol=1e-12)

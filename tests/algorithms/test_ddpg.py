@@ -70,7 +70,9 @@ def test_of_two_critics_the_target_takes_the_lesser_at_a_noisy_action() -> None:
     values = jax.vmap(state.target_critic.values)(batch.next_obs, batch.executed)
     level = jnp.mean(values[:, 0] - values[:, 1])
     state = eqx.tree_at(lambda s: s.target_critic.second.layers[-1].bias, state, replace_fn=lambda bias: bias + level)
-    drawn = np.asarray(jax.random.normal(jax.random.key(2), batch.executed.shape, batch.executed.dtype))
+    drawn = np.asarray(jax.random.normal(jax.random.key(231), batch.executed.shape, batch.executed.dtype))
+    lasting = drawn[np.asarray(batch.continues) > 0]
+    assert lasting.min() < -2.5 < 2.5 < lasting.max()  # the noise is clipped on both sides
     low, high = np.asarray(SPEC.low), np.asarray(SPEC.high)
     errors, lesser = [], []
     for i in range(16):
@@ -85,7 +87,7 @@ def test_of_two_critics_the_target_takes_the_lesser_at_a_noisy_action() -> None:
         executed = np.asarray(batch.executed[i])
         errors.append([critic_value(c, obs, executed) - target for c in (state.critic, state.critic.second)])
     assert 0 < sum(lesser) < 16
-    loss, _ = algorithm.critic_loss(state.critic, state, SPEC, batch, jax.random.key(2))
+    loss, _ = algorithm.critic_loss(state.critic, state, SPEC, batch, jax.random.key(231))
     assert float(loss) == pytest.approx(np.square(errors).mean(axis=0).sum(), rel=1e-9)
 
 

@@ -136,9 +136,11 @@ def test_better_actions_become_likelier(algorithm: OnPolicy) -> None:
     assert float(jax.vmap(after.actor)(probe).mean[:, 0].mean()) > before
 
 
-def test_trust_region_holds_and_the_surrogate_grows() -> None:
-    algorithm = TRPO(**{**SMALL, "horizon": 128})
-    improve = compiled("improve", algorithm, BALL, algorithm.improve)
+@pytest.mark.parametrize("bound", [0.01, 2.0])
+def test_trust_region_holds_and_the_surrogate_grows(bound: float) -> None:
+    """Of the larger bound, to which the quadratic model leads too far, steps have to be halved."""
+    algorithm = TRPO(**{**SMALL, "horizon": 128}, divergence=bound)
+    improve, halved = compiled("improve", algorithm, BALL, algorithm.improve), []
     for seed in range(4):
         state = collected(algorithm, BALL, seed)
         batch = compiled("batch", algorithm, BALL, lambda s: algorithm.batch(s, BALL))(state)
@@ -148,8 +150,10 @@ def test_trust_region_holds_and_the_surrogate_grows() -> None:
         spread, shift = np.exp(2 * (p.log_std - q.log_std)), np.asarray(p.mean - q.mean) ** 2 / np.exp(2 * q.log_std)
         divergence = np.mean(np.sum(0.5 * (spread + shift - 1) + np.asarray(q.log_std - p.log_std), axis=1))
         assert float(metrics["actor/divergence"]) == pytest.approx(divergence)
-        assert 0.001 < divergence <= 0.01
+        assert 0.1 * bound < divergence <= bound
+        halved.append(float(metrics["actor/halvings"]))
         assert float(jnp.mean(algorithm.ratio(normal, batch) * batch.advantages[:, 0])) > 0
+    assert any(halved) == (bound > 1)
 
 
 def test_a_step_that_nothing_accepts_is_not_made() -> None:

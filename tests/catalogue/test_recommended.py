@@ -11,6 +11,7 @@ from feasible.report.published import read_published
 from feasible.run.folder import RunFolder
 from feasible.run.launch import configure, grid
 from feasible.run.sweep.sweep import prepare
+from tests.run.toys import toy_task
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -65,3 +66,10 @@ def test_the_command_line_trains_it(tmp_path: Path) -> None:
     main(["train", "--task", "reacher", "--algo", "recommended", "--steps", "20", "--out", str(tmp_path)])
     folder = RunFolder(tmp_path / "reacher" / "nfwpo+fair" / "seed-0")
     assert folder.config() == configure("reacher", "recommended", 0, steps=20)
+
+
+def test_where_nothing_is_recommended_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
+    said = r"No algorithm is recommended on the task 'toy', only on bss-3, .*: name one with --algo"
+    with pytest.raises(ValueError, match=said):
+        grid(["reacher", "toy"], ["recommended"], [0])

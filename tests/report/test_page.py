@@ -218,5 +218,7 @@ def test_what_was_left_out_is_said_first(browser: "Browser", tmp_path: Path) -> 
     assert "reacher/ddpg-shaping/seed-1 has no evaluation yet." in notes
     assert "reacher/nfwpo/seed-0 has not ended (step 4,000 of 24,000)" in notes
     assert "no run has ended" in page.locator('tr[data-score="reacher/nfwpo"]').inner_text()
+    assert "a single seed has no standard deviation" in notes
+    assert "±" not in page.locator('tr[data-score="reacher/ddpg-shaping"]').inner_text()
     page.close()
     assert complaints == []

@@ -17,6 +17,8 @@ from feasible.report.writing import write_report
 from feasible.run.folder import read_metrics
 from tests.report.conftest import EVALUATIONS, write_runs
 
+SINGLE = "a single seed has no standard deviation, no interval and no probability of improvement"
+
 
 def notes_of(root: Path) -> list[Note]:
     runs = read_runs(find_runs(root), root)
@@ -67,12 +69,12 @@ class TestBadInput:
     def test_a_torn_last_line(self, root: Path) -> None:
         path = root / "reacher/nfwpo/seed-0/metrics.jsonl"
         path.write_bytes(path.read_bytes()[:-40])
-        first, second, *rest = said(root)
+        first, second, third = said(root)
         assert first == "reacher/nfwpo/seed-0 was cut in the middle of its last line, which is not used"
         assert second.startswith(
             "reacher/nfwpo/seed-0 has not ended (step 23,000 of 24,000): drawn, but left out of the"
         )
-        assert rest == []
+        assert third == f"reacher has one finished seed of NFWPO: {SINGLE}"
 
     def test_a_damaged_line_in_the_middle(self, root: Path) -> None:
         path = root / "reacher/nfwpo/seed-0/metrics.jsonl"
@@ -102,7 +104,10 @@ class TestBadInput:
 
     def test_missing_seeds(self, root: Path) -> None:
         shutil.rmtree(root / "bss-3/fwpo/seed-1")
-        assert said(root) == ["bss-3, FWPO lacks seed 1, which other methods have"]
+        assert said(root) == [
+            f"bss-3 has one finished seed of FWPO: {SINGLE}",
+            "bss-3, FWPO lacks seed 1, which other methods have",
+        ]
 
     def test_mixed_versions(self, root: Path) -> None:
         write_run(root, made_up("reacher", "ddpg-shaping", 0, 12, 2), versions={"feasible": "0.2.0", "jax": "0.10.2"})

@@ -155,3 +155,11 @@ def test_integer_execution_is_exact_with_ties_to_the_lowest_index(dtype: type) -
         nearest = points[distances == distances.min()]
         # Ties to the lowest index: the units go to the front, so the answer is the lexicographically largest.
         np.testing.assert_array_equal(ours[k], nearest[np.lexsort(nearest.T[::-1])[-1]])
+
+
+def test_integers_are_ranked_in_exact_arithmetic() -> None:
+    """In float32 1 - 1e-9 is 1, but the unit above 1 is cheaper where z is 1e-9 than where it is 0."""
+    shares = IntegerAllocation(np.float32(3), np.ones(2, np.float32), np.full(2, 2, np.float32))
+    np.testing.assert_array_equal(shares.execute([0.0, 1e-9]), [1, 2])
+    np.testing.assert_array_equal(shares.execute([1e-9, 0.0]), [2, 1])
+    np.testing.assert_array_equal(shares.execute([0.0, 0.0]), [2, 1])

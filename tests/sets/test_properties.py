@@ -94,9 +94,9 @@ def test_linear_maximisation(name: str, g: NDArray, y: NDArray) -> None:
 @settings(max_examples=100, deadline=None)
 @given(y=vectors, direction=vectors)
 def test_exit_distance(name: str, y: NDArray, direction: NDArray) -> None:
-    """The ray towards a feasible point stays inside at least that long, and ends inside."""
+    """The ray from a point inside towards another stays inside at least that long, and ends inside."""
     feasible_set = build(name)
-    origin = np.asarray(feasible_set.centre())
+    origin = 0.5 * np.asarray(feasible_set.centre() + feasible_set.project(direction))
     line = np.asarray(feasible_set.project(y)) - origin
     if np.linalg.norm(line) < 1e-6:
         return

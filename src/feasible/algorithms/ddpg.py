@@ -26,7 +26,7 @@ updates, which is there anyway. The actor itself explores: learning is the same,
 Against the paper's text: actions are stored as executed (its Algorithm 2 writes the proposal, its argument needs the
 executed one); target networks start as copies; a time limit is not a termination. Actor and critic are both updated
 from the networks as they were before the update, as the snapshots of Algorithm 2 say. Against the authors' code: one
-batch for both (they draw two), sampled from stored transitions only, and no defect of it (`feasible.studies`).
+batch for both (they draw two), sampled from stored transitions only, and no defect of it (`feasible.paper.as_authors`).
 """
 
 from collections.abc import Mapping

@@ -3,6 +3,7 @@
 import inspect
 import math
 import re
+import reprlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from types import UnionType
@@ -53,7 +54,7 @@ def build(description: Plain) -> object:
         if make is None:
             raise ValueError(f"There are two kinds {kind!r} in this process: a file cannot tell which it means.")
         try:
-            return make(**{name: build(value) for name, value in settings.items()})
+            return make(**{name: build(value) for name, value in settings.items()})  # pyright: ignore[reportArgumentType]
         except TypeError as cause:
             raise ValueError(f"The settings of {kind} are not those of this version of feasible: {cause}.") from cause
     if isinstance(description, list):
@@ -62,9 +63,16 @@ def build(description: Plain) -> object:
 
 
 def build_algorithm(description: Plain) -> Algorithm:
+    """The algorithm that was described, its settings refused where `changed` would refuse them."""
     algorithm = build(description)
     if not isinstance(algorithm, Algorithm):
-        raise ValueError(f"{description!r} describes no algorithm.")
+        raise ValueError(f"{reprlib.repr(description)} describes no algorithm.")
+    owner, hints = type(algorithm).__name__, get_type_hints(type(algorithm))
+    if "rule" in hints and not isinstance(getattr(algorithm, "rule", None), ActorRule):
+        raise ValueError(f"{owner}: rule must be an actor rule, not {reprlib.repr(getattr(algorithm, 'rule', None))}.")
+    hints = _setting_types(algorithm)
+    for name, value in settings_of(algorithm).items():
+        _check_setting(name, value, hints[name], owner)
     return algorithm
 
 
@@ -78,14 +86,7 @@ def changed(algorithm: Changed, changes: Mapping[str, object], owner: str) -> Ch
     for name, value in values.items():
         if name not in hints:
             raise unknown("hyper-parameter", name, hints, f"{owner}: ")
-        if not _fits(value, hints[name]):
-            raise ValueError(f"{owner}: {name} must be {_words(hints[name])}, not {value!r}.")
-        # Every whole number but the warm-up's counts something that there must be one of.
-        if hints[name] is int and isinstance(value, int) and value < (name != "warmup"):
-            raise ValueError(f"{owner}: {name} must be at least {int(name != 'warmup')}, not {value}.")
-        _check_range(name, value, owner)
-        if isinstance(value, tuple) and name == "hidden_layers" and not (value and all(units > 0 for units in value)):
-            raise ValueError(f"{owner}: hidden_layers must have at least one layer, each of at least 1 unit.")
+        _check_setting(name, value, hints[name], owner)
     rule = getattr(algorithm, "rule", None)
     of_rule = {field: values.pop(name) for name, field in rule_settings(rule).items() if name in values}
     return replace(algorithm, **values, **({"rule": replace(rule, **of_rule)} if of_rule else {}))  # pyright: ignore[reportCallIssue, reportArgumentType]
@@ -113,23 +114,43 @@ def _setting_types(algorithm: Algorithm) -> dict[str, object]:
     return {name: of_rule[named[name]] if name in named else own[name] for name in settings_of(algorithm)}
 
 
+def _check_setting(name: str, value: object, hint: object, owner: str) -> None:
+    if not _fits(value, hint):
+        raise ValueError(f"{owner}: {name} must be {_words(hint)}, not {reprlib.repr(value)}.")
+    # Every whole number but these counts something that there must be one of.
+    if hint is int and isinstance(value, int) and value < (name not in FROM_ZERO):
+        raise ValueError(f"{owner}: {name} must be at least {int(name not in FROM_ZERO)}, not {value}.")
+    _check_range(name, value, owner)
+    if not isinstance(value, tuple) or name != "hidden_layers":
+        return
+    if not (value and all(units > 0 for units in value)):
+        raise ValueError(f"{owner}: hidden_layers must have at least one layer, each of at least 1 unit.")
+    if len(value) > DEEPEST:
+        raise ValueError(f"{owner}: hidden_layers must have at most {DEEPEST} layers, not {len(value)}.")
+
+
+FROM_ZERO = ("warmup",)
+LARGEST = 2**31 - 1  # of whole numbers: what the programs count with
+DEEPEST = 100
 SHARES = ("discount", "target_ratio", "trace", "epsilon", "frank_wolfe_step")
 BELOW_ONE = ("projected_gradient_margin",)
 ANY_SIGN = ("entropy_target", "log_std")
 
 
 def _check_range(name: str, value: object, owner: str) -> None:
-    """Numbers are finite; shares are between 0 and 1, and all others but a few at least 0."""
+    """Numbers are finite; shares are between 0 and 1, and all others but ranges and a few at least 0."""
     for number in value if isinstance(value, tuple) else (value,):
         if not isinstance(number, float | int):
             continue
+        if isinstance(number, int) and abs(number) > LARGEST:
+            raise ValueError(f"{owner}: {name} must be at most {LARGEST}, not {reprlib.repr(number)}.")
         if not math.isfinite(number):
             raise ValueError(f"{owner}: {name} must be finite, not {number}.")
         if name in SHARES and not 0 <= number <= 1:
             raise ValueError(f"{owner}: {name} must be between 0 and 1, not {number}.")
         if name in BELOW_ONE and number >= 1:
             raise ValueError(f"{owner}: {name} must be below 1, not {number}.")
-        if name not in ANY_SIGN and number < 0:
+        if name not in ANY_SIGN and not name.endswith("_range") and number < 0:
             raise ValueError(f"{owner}: {name} must be at least 0, not {number}.")
 
 
@@ -137,7 +158,7 @@ def _as_kept(value: object, hint: object) -> object:
     """Lists as tuples, whole numbers as the floats that settings are: algorithms are compared and merged by them."""
     if isinstance(value, list):
         return tuple(value)
-    return float(value) if type(value) is int and hint is float else value
+    return float(value) if type(value) is int and hint is float and abs(value) <= LARGEST else value
 
 
 def _fits(value: object, hint: object) -> bool:
@@ -146,7 +167,9 @@ def _fits(value: object, hint: object) -> bool:
     if get_origin(hint) is Literal:
         return value in get_args(hint)
     if get_origin(hint) is tuple:
-        return isinstance(value, tuple) and all(_fits(item, get_args(hint)[0]) for item in value)
+        first, *others = get_args(hint)
+        length = None if others == [...] else 1 + len(others)
+        return isinstance(value, tuple) and len(value) == (length or len(value)) and all(_fits(v, first) for v in value)
     if isinstance(value, bool):
         return hint is bool
     return isinstance(value, int | float) if hint is float else isinstance(value, hint)  # pyright: ignore[reportArgumentType]

@@ -33,6 +33,8 @@ from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transit
 from feasible.algorithms.nets import Critic, blend
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
 
+CELLS = 10_000_000  # beyond which a table of allocations is not listed
+
 
 class TableState(eqx.Module):
     table: Float[Array, "s n"]
@@ -87,6 +89,10 @@ class BikeTable(Algorithm[TableState]):
         n, dtype = self.stations, spec.low.dtype
         if spec.observation_size != 2 * n + 1 or spec.action_size != n:
             raise ValueError(f"BikeTable: stations is {n}, but the task has actions of size {spec.action_size}.")
+        if (self.high - self.low + 1) ** n > CELLS:
+            raise ValueError(
+                f"BikeTable: low {self.low} to high {self.high} would be a table of more than {CELLS} cells."
+            )
         critic = self.network(key, spec)
         # As the authors start: as few bikes as possible at the first station, as many as fit elsewhere.
         rest = [min(self.high, self.bikes - self.low - self.high * k) for k in range(n - 1)]

@@ -82,7 +82,11 @@ def resume(run: Annotated[Path, tyro.conf.Positional], tensorboard: bool = False
 
 
 def evaluate(
-    run: Annotated[Path, tyro.conf.Positional], episodes: int = 10, seed: int = 0, video: Path | None = None
+    run: Annotated[Path, tyro.conf.Positional],
+    episodes: int = 10,
+    seed: int = 0,
+    video: Path | None = None,
+    task: str | None = None,
 ) -> None:
     """Play episodes with a run's policy and print their returns.
 
@@ -91,26 +95,28 @@ def evaluate(
         episodes: How many episodes.
         seed: Seed of the episodes.
         video: Write the first episode to this file, an .mp4 or a .gif.
+        task: The task to play, for a policy file that does not name its own.
     """
     _one_thread()
     _know_studies()
     from feasible.run.showing import show_evaluation
 
-    show_evaluation(run, episodes, seed, video)
+    show_evaluation(run, episodes, seed, video, task)
 
 
-def export(run: Annotated[Path, tyro.conf.Positional], out: Path | None = None) -> None:
+def export(run: Annotated[Path, tyro.conf.Positional], out: Path | None = None, task: str | None = None) -> None:
     """Write a run's policy, projection included, as one file that runs without this library.
 
     Args:
         run: Folder of the run, or its policy file.
-        out: The file to write; policy.zip in the run's folder if not given.
+        out: The file to write; policy.zip beside the policy if not given.
+        task: The task whose constraint it has, for a policy file that does not name its own.
     """
     _one_thread()
     _know_studies()
     from feasible.run.export import export_run
 
-    print(f"The policy as a program, with its description: {export_run(run, out)}")
+    print(f"The policy as a program, with its description: {export_run(run, out, task)}")
 
 
 def tasks() -> None:
@@ -163,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             description="Reinforcement learning whose every action is feasible.",
             args=arguments,
         )
-    except (ValueError, OSError, RuntimeError, FloatingPointError) as error:
+    except (ValueError, OSError, RuntimeError, FloatingPointError, MemoryError) as error:
         if os.environ.get("FEASIBLE_TRACEBACK"):
             raise
         print(f"feasible: {sentence(error)}", file=sys.stderr)
@@ -191,9 +197,9 @@ def _train(run: Path, tensorboard: bool) -> None:
         outcome = train_run(folder, watched_by(watchers))
     if outcome.finished:
         news = "was finished before" if outcome.already else "finished"
-        console.print(f"{run} {news}, at step {outcome.step}; its policy: {folder.policy}")
+        console.print(f"{run} {news}, at step {outcome.step}; its policy: {folder.policy}", markup=False)
         return
-    console.print(f"Stopped at step {outcome.step} with a checkpoint. Go on with: feasible resume {run}")
+    console.print(f"Stopped at step {outcome.step} with a checkpoint. Go on with: feasible resume {run}", markup=False)
     sys.exit(130)
 
 

@@ -16,6 +16,7 @@ from feasible.report.statistics import (
     interquartile_mean_interval,
     performance_profile,
     probability_of_improvement,
+    repeated,
 )
 
 THRESHOLDS = 81
@@ -29,7 +30,7 @@ class Comparison:
     methods: tuple[str, ...]
     interquartile_means: Mapping[str, Estimate]
     improvements: Mapping[tuple[str, str], Estimate]
-    """By (first, second): how probably a run of the first beats one of the second."""
+    """By (first, second): how probably a run of the first beats one of the second; only where scores are `repeated`."""
     profiles: Mapping[str, Profile]
 
     @property
@@ -59,10 +60,9 @@ def _compare(tasks: tuple[str, ...], scores: Mapping[str, Scores]) -> Comparison
     margin = 0.02 * (high - low) or 1.0
     thresholds = np.linspace(low - margin, high + margin, THRESHOLDS)
     improvements = {}
-    for first, second in combinations(methods, 2):
+    for first, second in combinations([method for method in methods if repeated(scores[method])], 2):
         better = probability_of_improvement(scores[first], scores[second])
-        improvements[first, second] = better
-        improvements[second, first] = Estimate(1 - better.value, 1 - better.high, 1 - better.low)
+        improvements[first, second], improvements[second, first] = better, better.contrary
     return Comparison(
         tasks,
         methods,

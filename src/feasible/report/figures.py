@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from feasible.catalogue.registry import TASKS
 from feasible.report.aggregates import Comparison
 from feasible.report.charts import Chart, spread
+from feasible.report.file_names import unique_slugs
 from feasible.report.style import Look
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ DPI = 150
 POINTS = 400  # of a curve: as many as its width has pixels to tell apart
 ROOM = 5
 """Names that a legend can have inside a figure without hiding its curves."""
+SINGLE = "\n(a single seed has none)"
 BESIDE = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
 """Where a longer legend stands: to the right of the curves."""
 STYLE = {
@@ -31,6 +33,7 @@ STYLE = {
     "legend.frameon": False,
     "lines.linewidth": 1.6,
     "path.simplify_threshold": 0.5,
+    "text.parse_math": False,  # names are text, not formulas
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "feasible",  # the same runs give the same bytes
 }
@@ -42,14 +45,14 @@ def all_figures(
     """The files of all figures, by name."""
     import matplotlib
 
+    drawn = [chart for chart in charts if not chart.kind.on_page_only]
+    compared = [one for one in found if len(one.methods) > 1]
+    names = unique_slugs([chart.name for chart in drawn] + [f"{one.name}-statistics" for one in compared])
     with matplotlib.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
-        for chart in charts:
-            if chart.kind.on_page_only:
-                continue
-            yield from figure_files(chart.name, _draw_chart(chart, looks))
-        for one in found:
-            if len(one.methods) > 1:
-                yield from figure_files(f"{one.name}-statistics", _draw_comparison(one, looks, titles))
+        for name, chart in zip(names, drawn, strict=False):
+            yield from figure_files(name, _draw_chart(chart, looks))
+        for name, one in zip(names[len(drawn) :], compared, strict=True):
+            yield from figure_files(name, _draw_comparison(one, looks, titles))
 
 
 def figure_files(name: str, figure: "Figure") -> Iterator[tuple[str, bytes]]:
@@ -81,7 +84,7 @@ def _draw_chart(chart: Chart, looks: Mapping[str, Look]) -> "Figure":
         look, few = looks[line.method], spread(len(line.band.steps), POINTS)
         steps, mean, std = (values[few] for values in (line.band.steps, line.band.mean, line.band.std))
         dashes = (0, (2, 1.5)) if line.secondary else (0, look.dash) if look.dash else "-"
-        axes.plot(steps, mean, color=look.light, linestyle=dashes, label=line.title)
+        axes.plot(steps, mean, color=look.light, linestyle=dashes, label=_label(line.title))
         if len(line.seeds) > 1:
             axes.fill_between(steps, mean - std, mean + std, color=look.light, alpha=0.15, linewidth=0)
     for label, level in chart.references:
@@ -92,6 +95,11 @@ def _draw_chart(chart: Chart, looks: Mapping[str, Look]) -> "Figure":
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.legend(fontsize=7.5, **BESIDE if crowded else {})
     return figure
+
+
+def _label(title: str) -> str:
+    """A title for a legend, which leaves out those that begin with an underscore."""
+    return f" {title}" if title.startswith("_") else title
 
 
 def _heading(chart: Chart) -> str:
@@ -108,7 +116,9 @@ def _draw_comparison(one: Comparison, looks: Mapping[str, Look], titles: Mapping
         look = looks[method]
         style = (0, look.dash) if look.dash else "-"
         profiles.plot(profile.thresholds, profile.share, color=look.light, linestyle=style)
-        profiles.fill_between(profile.thresholds, profile.low, profile.high, color=look.light, alpha=0.12, linewidth=0)
+        if profile.low is not None and profile.high is not None:
+            band = {"color": look.light, "alpha": 0.12, "linewidth": 0}
+            profiles.fill_between(profile.thresholds, profile.low, profile.high, **band)
     several = len(one.tasks) > 1
     scale = "score on the paper's scale" if several else "return"
     profiles.set(title="performance profile", xlabel=scale, ylabel="share of runs above", ylim=(-0.02, 1.02))
@@ -127,25 +137,28 @@ def _draw_means(axes: "Axes", one: Comparison, looks: Mapping[str, Look], titles
     places = range(len(one.methods))
     for place, method in zip(places, one.methods, strict=True):
         estimate = one.interquartile_means[method]
-        axes.plot([estimate.low, estimate.high], [place, place], color=looks[method].light, linewidth=5, alpha=0.35)
+        if estimate.low is not None and estimate.high is not None:
+            axes.plot([estimate.low, estimate.high], [place, place], color=looks[method].light, linewidth=5, alpha=0.35)
         axes.plot([estimate.value], [place], "o", color=looks[method].light)
     axes.set_yticks(list(places), [titles[method] for method in one.methods])
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    axes.set_title("inter-quartile mean, 95% interval")
+    single = any(estimate.low is None for estimate in one.interquartile_means.values())
+    axes.set_title("inter-quartile mean, 95% interval" + (SINGLE if single else ""))
 
 
 def _draw_matrix(axes: "Axes", one: Comparison, titles: Mapping[str, str]) -> None:
     methods = one.methods
-    values = [[one.improvements[a, b].value if a != b else 0.5 for b in methods] for a in methods]
+    values = [[one.improvements[a, b].value if (a, b) in one.improvements else 0.5 for b in methods] for a in methods]
     axes.imshow(values, cmap="RdBu", vmin=0, vmax=1, aspect="auto")
     for row, a in enumerate(methods):
         for column, b in enumerate(methods):
-            if a != b:
+            if (a, b) in one.improvements:
                 value = values[row][column]
                 ink = "white" if abs(value - 0.5) > 0.35 else "black"
                 axes.text(column, row, f"{value:.2f}", ha="center", va="center", fontsize=7, color=ink)
     axes.set_xticks(range(len(methods)), [titles[method] for method in methods], rotation=35, ha="right", fontsize=7)
     axes.set_yticks(range(len(methods)), [titles[method] for method in methods], fontsize=7)
     axes.grid(visible=False)
-    axes.set_title("probability: row beats column")
+    single = len(one.improvements) < len(methods) * (len(methods) - 1)
+    axes.set_title("probability: row beats column" + (SINGLE if single else ""))

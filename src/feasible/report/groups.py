@@ -39,6 +39,16 @@ class Group:
         """Of the runs that have ended."""
         return np.array([run.score for run in self.runs if run.score is not None])
 
+    @property
+    def mean(self) -> float | None:
+        """Of the scores, if there are some."""
+        return float(self.scores.mean()) if len(self.scores) else None
+
+    @property
+    def std(self) -> float | None:
+        """Of the scores over seeds; one seed has none."""
+        return float(self.scores.std()) if len(self.scores) > 1 else None
+
     def band(self, metric: str) -> Band | None:
         """The mean curve of a metric; runs that were looked at at other steps are interpolated."""
         series = [run.series[metric] for run in self.runs if metric in run.series]
@@ -77,6 +87,15 @@ def unevenness(groups: Sequence[Group]) -> list[Note]:
                 Note(
                     task,
                     f"has runs of unequal length, {min(lengths):,} to {max(lengths):,} steps: scores are of each end",
+                )
+            )
+        single = [group.title for group in members if len(group.scores) == 1]
+        if single:
+            notes.append(
+                Note(
+                    task,
+                    f"has one finished seed of {', '.join(single)}: a single seed has no standard deviation, no "
+                    "interval and no probability of improvement",
                 )
             )
         seeds = sorted({run.seed for group in members for run in group.runs})

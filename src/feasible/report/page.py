@@ -85,7 +85,7 @@ def _line(line: Line) -> Json:
         "second": line.secondary,
         "x": _numbers(band.steps[few]),
         "y": _numbers(band.mean[few]),
-        "s": _numbers(band.std[few]),
+        "s": _numbers(band.std[few]) if len(line.seeds) > 1 else None,
         "seeds": [
             {"seed": seed, "x": _numbers(series.steps[own]), "y": _numbers(series.values[own])}
             for seed, series in line.seeds
@@ -101,8 +101,8 @@ def _score(group: Group) -> Json:
         "task": group.task,
         "method": group.method,
         "seeds": [run.seed for run in group.runs if run.score is not None],
-        "mean": _number(scores.mean()) if len(scores) else None,
-        "std": _number(scores.std()) if len(scores) else None,
+        "mean": _number(group.mean),
+        "std": _number(group.std),
         "iqm": _estimate(interquartile_mean_interval([scores])) if len(scores) else None,
         "paper": PRINTED.get((group.task, group.algo)),
         "share": _number(np.mean(shares)) if shares else None,
@@ -114,10 +114,10 @@ def _comparison(one: Comparison) -> Json:
         "tasks": list(one.tasks),
         "methods": list(one.methods),
         "iqm": [_estimate(one.interquartile_means[method]) for method in one.methods],
-        "beats": [[_estimate(one.improvements[a, b]) if a != b else None for b in one.methods] for a in one.methods],
+        "beats": [[_estimate(one.improvements.get((a, b))) for b in one.methods] for a in one.methods],
         "x": _numbers(one.profiles[one.methods[0]].thresholds),
         "profiles": [
-            {"y": _numbers(profile.share), "low": _numbers(profile.low), "high": _numbers(profile.high)}
+            {"y": _numbers(profile.share), "low": _bounds(profile.low), "high": _bounds(profile.high)}
             for profile in (one.profiles[method] for method in one.methods)
         ],
     }
@@ -149,8 +149,12 @@ def _number(value: float | np.floating | None) -> float | int | None:
     return int(short) if short.is_integer() and abs(short) < 2**53 else short
 
 
-def _estimate(estimate: Estimate) -> list[Json]:
-    return [_number(estimate.value), _number(estimate.low), _number(estimate.high)]
+def _bounds(values: Shaped[np.ndarray, " k"] | None) -> list[Json] | None:
+    return None if values is None else _numbers(values)
+
+
+def _estimate(estimate: Estimate | None) -> list[Json] | None:
+    return None if estimate is None else [_number(estimate.value), _number(estimate.low), _number(estimate.high)]
 
 
 def _finite(value: Setting) -> Json:

@@ -16,8 +16,22 @@ from typing import cast
 import numpy as np
 
 from feasible.algorithms.description import Plain, build_algorithm, describe
-from feasible.report.runs import METRICS, Run, Runs, Series, Setting, described_run, in_order
+from feasible.errors import sentence
+from feasible.report.file_names import slug
+from feasible.report.runs import (
+    LARGEST,
+    LAST,
+    METRICS,
+    Note,
+    Run,
+    Runs,
+    Series,
+    Setting,
+    described_run,
+    in_order,
+)
 from feasible.run.disk.archive import write_atomically
+from feasible.run.plain_json import brief, printable, read_object
 
 OWN = ("seed", "versions", "machine")
 """What the runs of one method may have of their own."""
@@ -39,8 +53,14 @@ def publish(runs: Iterable[Run], out: Path) -> list[Path]:
         methods.setdefault((run.task, method), []).append(run)
     written = []
     for (task, method), members in methods.items():
+        if (task, method) != (slug(task), slug(method)):
+            raise ValueError(f"{members[0].path}: {task}/{method} cannot be published: no files can have these names.")
         path = out / task / f"{method}.csv"
-        members = _furthest([*(_read(path, out) if path.exists() else ()), *members])
+        try:
+            before = _read(path, out) if path.exists() else []
+        except (ValueError, csv.Error) as cause:
+            raise ValueError(f"{path} cannot be added to: {cause}.") from cause
+        members = _furthest([*before, *members])
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path.with_suffix(".json"), (json.dumps(_settings(members), indent=1) + "\n").encode())
         write_atomically(path, _table(members).encode())
@@ -49,11 +69,18 @@ def publish(runs: Iterable[Run], out: Path) -> list[Path]:
 
 
 def read_published(root: Path) -> Runs:
-    """All runs of a folder of published results."""
-    runs = []
+    """All runs of a folder of published results, and which files were left out."""
+    runs, notes = [], []
     for path in sorted(root.glob("*/*.csv")):
-        runs += _read(path, root)
-    return Runs(tuple(in_order(runs)), ())
+        try:
+            runs += _read(path, root)
+        except (OSError, ValueError, csv.Error) as cause:
+            name = printable(path.relative_to(root).as_posix())
+            notes.append(Note(name, f"cannot be read ({printable(sentence(cause)).rstrip('.')})", left_out=True))
+    if not runs:
+        first = f"{notes[0].about} {notes[0].says}" if notes else "there is no CSV file"
+        raise ValueError(f"{root} holds no results that can be read: {first}.")
+    return Runs(tuple(in_order(runs)), tuple(notes))
 
 
 def _furthest(runs: Iterable[Run]) -> list[Run]:
@@ -101,22 +128,35 @@ def _at(series: Series | None, steps: np.ndarray) -> list[str]:
 
 
 def _read(path: Path, root: Path) -> list[Run]:
-    described = json.loads(path.with_suffix(".json").read_bytes())
+    described = cast(dict[str, Setting], read_object(path.with_suffix(".json")))
     with path.open(newline="") as file:
-        _, _, *metrics = header = next(csv.reader(file))
-        rows = [dict(zip(header, row, strict=True)) for row in csv.reader(file)]
-    runs = []
-    for seed, own in described.pop("seeds").items():
-        mine = [row for row in rows if row["seed"] == seed]
-        series = {name: _series(mine, name) for name in metrics}
-        name = f"{path.relative_to(root).with_suffix('').as_posix()}/seed-{seed}"
-        runs.append(described_run(name, described | own, {name: one for name, one in series.items() if len(one.steps)}))
+        header, *rows = [*csv.reader(file)] or [[]]
+    if header[:2] != ["seed", "step"]:
+        raise ValueError("its first columns are not seed and step")
+    if any(len(row) != len(header) for row in rows):
+        raise ValueError("its rows have not all the columns of the first")
+    table = [dict(zip(header, row, strict=True)) for row in rows]
+    runs, seeds = [], described.pop("seeds", None)
+    if not isinstance(seeds, Mapping):
+        raise ValueError("seeds is missing")
+    for seed, own in seeds.items():
+        if not isinstance(own, Mapping):
+            raise ValueError(f"seeds must describe seed {brief(seed)}, not be {brief(own)}")
+        mine = [row for row in table if row["seed"] == seed]
+        series = {name: _series(mine, name) for name in header[2:] if name in METRICS}
+        name = printable(f"{path.relative_to(root).with_suffix('').as_posix()}/seed-{seed}")
+        known = {name: one for name, one in series.items() if len(one.steps)}
+        if "eval/return" not in known:
+            raise ValueError(f"there is no evaluation of seed {brief(seed)}")
+        runs.append(described_run(name, described | dict(own), known))
     return runs
 
 
 def _series(rows: Sequence[Mapping[str, str]], name: str) -> Series:
     having = [row for row in rows if row[name]]
-    return Series(
-        np.array([int(row["step"]) for row in having], np.int64),
-        np.array([float(row[name]) for row in having], np.float64),
-    )
+    steps, values = [int(row["step"]) for row in having], [float(row[name]) for row in having]
+    if any(not 0 <= step <= LAST for step in steps) or steps != sorted(steps):
+        raise ValueError("its steps are not whole numbers that rise")
+    if any(not abs(value) <= LARGEST for value in values):
+        raise ValueError(f"{name} has values that are no finite numbers")
+    return Series(np.array(steps, np.int64), np.array(values, np.float64))

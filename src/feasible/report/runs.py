@@ -14,6 +14,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from feasible.catalogue.registry import METHODS, TASKS
+from feasible.run.plain_json import printable, read_object
+from feasible.run.validity import check_run
 
 METRICS = (
     "eval/return",
@@ -26,6 +28,8 @@ METRICS = (
     "policy/distance_to_optimal",
     "time/steps_per_second",
 )
+LARGEST = 1e100  # of values: beyond it their squares are no numbers any more
+LAST = 2**53  # of steps: beyond it not every whole number is a float
 LINES = 500  # between evaluations that are read of a run; each costs about 10 microseconds
 SCORED = 10  # a run's score is the mean return of its last so many evaluations
 
@@ -74,7 +78,7 @@ class Run:
         """What a counter of proposals had come to after so many steps, as a share of all since the warm-up."""
         counted, algorithm = self.series.get(counter), self.described.get("algorithm")
         warmup = algorithm.get("warmup", 0) if isinstance(algorithm, Mapping) else 0
-        proposals = step + 1 - (warmup if isinstance(warmup, int) else 0)
+        proposals = step + 1 - (warmup if isinstance(warmup, int) and warmup > 0 else 0)
         if counted is None or proposals <= 1:
             return None
         return float(counted.values[counted.steps <= step][-1]) / proposals
@@ -133,7 +137,7 @@ def read_runs(folders: Iterable[Path], root: Path) -> Runs:
     notes: list[Note] = []
     for folder in folders:
         name = folder.relative_to(root).as_posix() if folder.is_relative_to(root) else str(folder)
-        read, said = _read_run(folder, name)
+        read, said = _read_run(folder, printable(name))
         notes += said
         if read is None:
             continue
@@ -155,7 +159,8 @@ def in_order(runs: Iterable[Run]) -> list[Run]:
 
 
 def described_run(path: str, described: Mapping[str, Setting], series: Mapping[str, Series]) -> Run:
-    """The run that a config.json describes, with its metrics."""
+    """The run that a config.json describes, with its metrics; a `ValueError` names the field that is none of a run."""
+    check_run(described)
     return Run(
         path=path,
         task=str(described["task"]),
@@ -175,21 +180,23 @@ def _read_run(folder: Path, name: str) -> tuple[Run | None, list[Note]]:
         return None, [Note(name, says, left_out=True)]
 
     try:
-        described = json.loads((folder / "config.json").read_bytes())
+        described = cast(Mapping[str, Setting], read_object(folder / "config.json"))
         described_run(name, described, {})
     except OSError as cause:
         return left_out(f"cannot be read ({cause.strerror})")
-    except (ValueError, KeyError, TypeError) as cause:
-        return left_out(f"has a config.json that is damaged or of another version ({cause})")
+    except ValueError as cause:
+        return left_out(f"has a config.json that is damaged or of another version ({str(cause).rstrip('.')})")
     path = folder / "metrics.jsonl"
     if not path.exists():
         return left_out("has no metrics yet")
+    if not path.is_file():
+        return left_out("has metrics that cannot be read (metrics.jsonl is no file)")
     try:
         lines, damage = parse_metrics(path.read_bytes())
     except OSError as cause:
         return left_out(f"has metrics that cannot be read ({cause.strerror})")
-    series = _columns(lines)
-    notes = [Note(name, damage)] if damage else []
+    series, unusable = _columns(lines)
+    notes = [Note(name, said) for said in (damage, *unusable) if said]
     if "eval/return" not in series:
         return None, [*notes, Note(name, "has no evaluation yet", left_out=True)]
     return described_run(name, described, series), notes
@@ -202,20 +209,26 @@ def parse_metrics(contents: bytes) -> tuple[list[dict[str, object]], str]:
     few = _few(complete)
     try:
         lines = json.loads(b"[" + b",".join(few) + b"]")
-        if all(isinstance(line, dict) and isinstance(line.get("step"), int) for line in lines):
+        if all(_follows(line, before) for line, before in zip(lines, [{}, *lines], strict=False)):
             return lines, said
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     lines = []
     for number, text in enumerate(complete, 1):
         try:
             line = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             line = None
-        if not isinstance(line, dict) or not isinstance(line.get("step"), int):
+        if not _follows(line, lines[-1] if lines else {}):
             return lines, f"has a metrics file that is damaged in line {number}; only the lines before it are used"
         lines.append(line)
     return lines, said
+
+
+def _follows(line: object, before: Mapping[str, object]) -> bool:
+    """Whether it is a line of metrics at a step that is not before that of another line."""
+    step = line.get("step") if isinstance(line, dict) else None
+    return isinstance(step, int) and cast(int, before.get("step", 0)) <= step <= LAST
 
 
 def _few(lines: list[bytes]) -> list[bytes]:
@@ -227,19 +240,18 @@ def _few(lines: list[bytes]) -> list[bytes]:
     return [line for i, line in enumerate(lines) if i % every == 0 or i == last or b'"eval/return"' in line]
 
 
-def _columns(lines: Sequence[Mapping[str, object]]) -> dict[str, Series]:
-    series = {}
+def _columns(lines: Sequence[Mapping[str, object]]) -> tuple[dict[str, Series], list[str]]:
+    """The metrics that a report shows, and what is said of values among them that it cannot show."""
+    series, said = {}, []
     for name in METRICS:
-        having = [line for line in lines if name in line]
-        if not having:
-            continue
-        try:
-            values = np.array([line[name] for line in having], np.float64)
-        except (TypeError, ValueError):
-            continue  # no number: not a metric that a figure could show
-        if values.ndim == 1:
-            series[name] = Series(np.array([line["step"] for line in having], np.int64), values)
-    return series
+        known = [(line["step"], line[name]) for line in lines if name in line]
+        usable = [(step, value) for step, value in known if isinstance(value, int | float) and abs(value) <= LARGEST]
+        if len(usable) < len(known):
+            said.append(f"has {len(known) - len(usable)} values of {name} that are no finite numbers and are not used")
+        if usable:
+            steps, values = zip(*usable, strict=True)
+            series[name] = Series(np.array(steps, np.int64), np.array(values, np.float64))
+    return series, said
 
 
 def _order(run: Run) -> tuple[int, str, int, str, str, int]:
@@ -252,4 +264,4 @@ def _order(run: Run) -> tuple[int, str, int, str, str, int]:
 
 
 def _texts(value: Setting) -> Mapping[str, str]:
-    return {name: str(text) for name, text in value.items()} if isinstance(value, Mapping) else {}
+    return {printable(name): printable(str(text)) for name, text in value.items()} if isinstance(value, Mapping) else {}

@@ -18,11 +18,22 @@ Scores = Sequence[Float[np.ndarray, " n"]]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A statistic of the scores, with its 95% interval."""
+    """A statistic of the scores, with its 95% interval; None where a task has one score alone (`repeated`)."""
 
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
+
+    @property
+    def contrary(self) -> "Estimate":
+        """Of a probability, that of the contrary."""
+        low, high = (None if bound is None else 1 - bound for bound in (self.high, self.low))
+        return Estimate(1 - self.value, low, high)
+
+
+def repeated(*scores: Scores) -> bool:
+    """Whether every task has several scores: of one, resampling would give an interval without width."""
+    return all(len(one) > 1 for some in scores for one in some)
 
 
 def interquartile_mean(scores: Float[np.ndarray, "*k n"]) -> Float[np.ndarray, "*k"]:
@@ -34,8 +45,11 @@ def interquartile_mean(scores: Float[np.ndarray, "*k n"]) -> Float[np.ndarray, "
 
 def interquartile_mean_interval(scores: Scores, draws: int = DRAWS, seed: int = SEED) -> Estimate:
     """Inter-quartile mean over all runs of all tasks."""
+    value = float(interquartile_mean(np.concatenate(list(scores))))
+    if not repeated(scores):
+        return Estimate(value, None, None)
     drawn = np.concatenate(list(_resampled(scores, draws, np.random.default_rng(seed))), axis=1)
-    return _estimate(float(interquartile_mean(np.concatenate(list(scores)))), interquartile_mean(drawn))
+    return _estimate(value, interquartile_mean(drawn))
 
 
 def probability_of_improvement(first: Scores, second: Scores, draws: int = DRAWS, seed: int = SEED) -> Estimate:
@@ -49,12 +63,12 @@ def probability_of_improvement(first: Scores, second: Scores, draws: int = DRAWS
 
 @dataclass(frozen=True)
 class Profile:
-    """Share of runs whose score is above each threshold, with its 95% interval."""
+    """Share of runs whose score is above each threshold, with its 95% interval where scores are `repeated`."""
 
     thresholds: Float[np.ndarray, " k"]
     share: Float[np.ndarray, " k"]
-    low: Float[np.ndarray, " k"]
-    high: Float[np.ndarray, " k"]
+    low: Float[np.ndarray, " k"] | None
+    high: Float[np.ndarray, " k"] | None
 
 
 def performance_profile(
@@ -62,6 +76,8 @@ def performance_profile(
 ) -> Profile:
     """The distribution of scores over runs, all tasks alike."""
     share = np.mean([_above(one[None], thresholds)[0] for one in scores], axis=0)
+    if not repeated(scores):
+        return Profile(thresholds, share, None, None)
     generator = np.random.default_rng(seed)
     drawn = np.mean([_above(one, thresholds) for one in _resampled(scores, draws, generator)], axis=0)
     low, high = np.percentile(drawn, (2.5, 97.5), axis=0)

@@ -1,7 +1,9 @@
 """Tables of a report, each as CSV for programs and as Markdown for people; values are ours beside the paper's."""
 
 import csv
+import html
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +14,7 @@ from feasible.report.aggregates import Comparison
 from feasible.report.groups import Group
 from feasible.report.runs import Note
 from feasible.report.statistics import interquartile_mean_interval
+from feasible.run.plain_json import printable
 
 Cell = str | int | float | None
 
@@ -26,18 +29,31 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
 
     def csv(self) -> str:
-        """Numbers in full precision."""
+        """Numbers in full precision; no text is a formula to a spreadsheet."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(["" if cell is None else cell for cell in row] for row in self.rows)
+        for row in (self.columns, *self.rows):
+            writer.writerow([_unformulated(cell) if isinstance(cell, str) else cell for cell in row])
         return text.getvalue()
 
     def markdown(self) -> str:
         numeric = [any(isinstance(row[i], int | float) for row in self.rows) for i in range(len(self.columns))]
-        lines = [self.columns, tuple("--:" if right else "---" for right in numeric)]
-        lines += [tuple(shown(cell).replace("|", "\\|") for cell in row) for row in self.rows]
+        rule = tuple("--:" if right else "---" for right in numeric)
+        headings, *others = (tuple(_unmarked(shown(cell)) for cell in row) for row in (self.columns, *self.rows))
+        lines = [headings, rule, *others]
         return f"## {self.title}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _unformulated(text: str) -> str:
+    """Text on one line that no spreadsheet computes: an apostrophe stands before what would begin a formula."""
+    text = printable(text, len(text))
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+def _unmarked(text: str) -> str:
+    """Text in a Markdown table that is no markup and no HTML."""
+    text = html.escape(printable(text, len(text)), quote=False)
+    return re.sub(r"([\\`*\[\]|])", r"\\\1", text)
 
 
 def shown(cell: Cell) -> str:
@@ -71,8 +87,8 @@ def _scores(groups: Sequence[Group]) -> Table:
                 group.task,
                 group.title,
                 len(scores),
-                float(scores.mean()) if len(scores) else None,
-                float(scores.std()) if len(scores) else None,
+                group.mean,
+                group.std,
                 *((estimate.value, estimate.low, estimate.high) if estimate else (None, None, None)),
                 PRINTED.get((group.task, group.algo)),
                 100.0 * float(np.mean(shares)) if shares else None,
@@ -105,9 +121,7 @@ def _printed(table: PrintedTable, groups: Sequence[Group]) -> Table:
             for task in tasks:
                 algo, printed = row.get(task, ("", None))
                 own = [g for g in groups if (g.task, g.algo, _variant(g)) == (task, algo, variant) and len(g.scores)]
-                scores = own[0].scores if own else np.array([])
-                cells += [float(scores.mean()), float(scores.std())] if len(scores) else [None, None]
-                cells.append(printed)
+                cells += [own[0].mean, own[0].std, printed] if own else [None, None, printed]
             if any(cell is not None for i, cell in enumerate(cells) if i % 3 == 0):
                 rows.append((f"{title} ({variant})" if variant else title, *cells))
     columns = [f"{task}{what}" for task in tasks for what in ("", " std", " paper")]

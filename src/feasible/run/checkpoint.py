@@ -23,9 +23,12 @@ from feasible.run.disk.archive import ArchiveError, read_archive, write_archive
 from feasible.run.disk.pytrees import filled, named_arrays
 from feasible.run.drive.step import Carry
 from feasible.run.driver import Driver, Tally
+from feasible.run.plain_json import brief
+from feasible.run.validity import check_whole
 
 FORMAT = 1
 STATE = "state.feasible"
+COUNTS = ("step", "metrics_size")
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def read(folder: Path) -> Saved | None:
         return None
     with _advice(folder):
         description, _ = _read(path)
-    step, size = (cast(int, description[name]) for name in ("step", "metrics_size"))
+    step, size = (cast(int, description[name]) for name in COUNTS)
     return Saved(step, size, finished=bool(description["finished"]))
 
 
@@ -107,16 +110,19 @@ def restore(folder: Path, driver: Driver | BatchDriver) -> None:
     with _advice(folder):
         description, arrays = _read(path)
         counts = cast(list[int], description["replay_counts"])
+        if len(counts) != len(replays):
+            raise ArchiveError(f"{path} has {len(counts)} replays where {len(replays)} are needed: replay_counts.")
+        tally = _tally(path, description["tally"])
         rest = filled(rest, arrays, "carry", str(path))
         filled_rows = [replay_segments.refill(folder, r, c) for r, c in zip(replays, counts, strict=True)]
     for replay, count in zip(replays, counts, strict=True):
         replay_segments.prune(folder, count, replay.rows.shape[0])
     carry = join(rest, shape, filled_rows)
-    tally = Tally.from_plain(cast(dict, description["tally"]))
     environment = _under("environment/", arrays)
     if environment:
         driver.reset()
-        driver.plant.set_state(environment)
+        with _advice(folder):
+            _set_state(path, driver, environment)
         driver.restore(carry, cast(int, description["step"]), tally)
     else:
         driver.restore_in_new_episode(carry, cast(int, description["step"]), tally)
@@ -145,7 +151,37 @@ def _read(path: Path) -> tuple[dict[str, object], dict[str, NDArray]]:
             f"{path} has checkpoint format {description.get('format')}, this version of feasible reads {FORMAT}: "
             "resume with the version that config.json names."
         )
+    _check(path, description)
     return description, arrays
+
+
+def _check(path: Path, description: dict[str, object]) -> None:
+    """Refuse a description whose fields are missing or of another kind."""
+    for name in (*COUNTS, "finished", "tally", "replay_counts"):
+        if name not in description:
+            raise ArchiveError(f"{path} lacks {name}.")
+    counts = description["replay_counts"]
+    if not isinstance(counts, list):
+        raise ArchiveError(f"{path}: replay_counts must be a list, not {brief(counts)}.")
+    try:
+        for name, value in [*((name, description[name]) for name in COUNTS), *(("replay_counts", c) for c in counts)]:
+            check_whole(name, value, 0, 2**53)
+    except ValueError as cause:
+        raise ArchiveError(f"{path}: {cause}") from cause
+
+
+def _tally(path: Path, plain: object) -> Tally:
+    try:
+        return Tally.from_plain(cast(dict, plain))
+    except (TypeError, ValueError, KeyError) as cause:
+        raise ArchiveError(f"{path}: tally is not what this version of feasible counts.") from cause
+
+
+def _set_state(path: Path, driver: Driver | BatchDriver, environment: dict[str, NDArray]) -> None:
+    try:
+        driver.plant.set_state(environment)
+    except (TypeError, ValueError, KeyError, IndexError) as cause:
+        raise ArchiveError(f"{path} holds the state of another environment.") from cause
 
 
 def _under(prefix: str, arrays: dict[str, NDArray]) -> dict[str, NDArray]:

@@ -30,10 +30,10 @@ from jaxtyping import Array, Float, PyTree
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import describe
 from feasible.catalogue.registry import find_task
-from feasible.run.disk.archive import ArchiveError, read_archive, write_members
+from feasible.run.disk.archive import ArchiveError, read_description, write_members
 from feasible.run.evaluate import certified_action
-from feasible.run.folder import RunConfig, versions
-from feasible.run.loading import load_run
+from feasible.run.folder import versions
+from feasible.run.loading import TrainedRun, load_run
 
 FORMAT = 1
 HOLDS = "exported policy"
@@ -41,11 +41,11 @@ PROGRAM = "policy.stablehlo"
 PLATFORMS = ("cpu", "cuda")
 
 
-def export_run(run: Path, out: Path | None) -> Path:
-    """Write the policy of a run's folder (or of its policy file) as an export, beside it if nothing else is said."""
-    loaded = load_run(run)
+def export_run(run: Path, out: Path | None, task: str | None = None) -> Path:
+    """Write the policy of a run's folder (or of a policy file) as an export, beside it if nothing else is said."""
+    loaded = load_run(run, task)
     out = loaded.path.with_name("policy.zip") if out is None else out
-    export_policy(out, loaded.algorithm, loaded.spec, loaded.policy, _words_of(loaded.config))
+    export_policy(out, loaded.algorithm, loaded.spec, loaded.policy, _words_of(loaded))
     return out
 
 
@@ -115,21 +115,16 @@ def _check_place(path: Path) -> None:
         raise FileNotFoundError(f"{path.parent} is no folder: make it first, or choose another.")
     if path.exists():
         try:
-            description, _ = read_archive(path)
+            description = read_description(path)
         except ArchiveError:
             description = {}
         if description.get("holds") != HOLDS:
             raise FileExistsError(f"{path} is there already and is no exported policy: choose another file.")
 
 
-def _words_of(config: RunConfig) -> dict[str, object]:
-    task = find_task(config.task)
-    return {
-        "task": task.name,
-        "title": task.title,
-        "constraint": task.words,
-        "algo": config.algo,
-        "variant": config.variant,
-        "settings": config.settings,
-        "seed": config.seed,
-    }
+def _words_of(loaded: TrainedRun) -> dict[str, object]:
+    task, config = find_task(loaded.task), loaded.config
+    words: dict[str, object] = {"task": task.name, "title": task.title, "constraint": task.words}
+    if config is not None:
+        words |= {"algo": config.algo, "variant": config.variant, "settings": config.settings, "seed": config.seed}
+    return words

@@ -19,6 +19,8 @@ from pathlib import Path
 
 from feasible.algorithms.description import Plain
 from feasible.run.disk.archive import ArchiveError, write_atomically
+from feasible.run.plain_json import parse_object, printable, read_object
+from feasible.run.validity import check_training
 
 PACKAGES = ("feasible", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "mujoco", "numba")
 
@@ -75,18 +77,21 @@ class RunFolder:
         return self._config.exists()
 
     def config(self) -> RunConfig:
+        """What config.json says, refused where `configure` would refuse it."""
         try:
-            described = json.loads(self._config.read_text())
-            names = RunConfig.__dataclass_fields__
-            return RunConfig(**{name: described[name] for name in names})
+            described = read_object(self._config)
+            check_training(described)
+            return RunConfig(**{name: described[name] for name in RunConfig.__dataclass_fields__})  # pyright: ignore[reportArgumentType]
         except FileNotFoundError as cause:
             raise FileNotFoundError(f"{self.path} holds no run: there is no config.json in it.") from cause
-        except (json.JSONDecodeError, KeyError, TypeError) as cause:
-            raise ArchiveError(f"{self._config} is damaged or of another version ({cause}).") from cause
+        except ValueError as cause:
+            said = printable(str(cause).rstrip("."), 400)
+            raise ArchiveError(f"{self._config} is damaged or of another version: {said}.") from cause
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other processes from training the same run meanwhile."""
+        self._refuse_links()
         with self._config.open() as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -106,6 +111,12 @@ class RunFolder:
             )
         os.truncate(self.metrics, size)
 
+    def _refuse_links(self) -> None:
+        """A run is written where it is: links in a folder from elsewhere could lead to any file."""
+        for path in (self.metrics, self.checkpoint):
+            if path.is_symlink():
+                raise ArchiveError(f"{path} is a link, through which no run is written: put what it leads to there.")
+
     def log(self, line: Mapping[str, object]) -> None:
         """Append one line."""
         text = json.dumps(line) + "\n"
@@ -123,7 +134,14 @@ class RunFolder:
         """The folder of the population that the run is trained in, if it has been saved in one and has not ended."""
         if not self._mark.exists():
             return None
-        home = (self.path / json.loads(self._mark.read_text())["population"]).resolve()
+        try:
+            said = read_object(self._mark).get("population")
+        except ValueError as cause:
+            raise ArchiveError(f"{self._mark} is damaged: {cause}.") from cause
+        # Beside the methods' folders and nowhere else: when its runs have ended, this folder is deleted.
+        home = self.path.resolve().parent.parent / Path(said).name if isinstance(said, str) else None
+        if home is None or not home.name.startswith("population-"):
+            raise ArchiveError(f"{self._mark} is damaged: it names no folder of a population.")
         return home if home.exists() else None
 
     def join_population(self, home: Path, step: int) -> None:
@@ -154,13 +172,12 @@ def _exclusive(folder: Path) -> Iterator[None]:
 
 def read_metrics(path: Path) -> list[dict[str, float | list[float]]]:
     """The lines of a metrics file; a last line that was torn by a kill is left out."""
-    lines = path.read_text().split("\n") if path.exists() else []
-    complete = lines[:-1]
+    lines = path.read_bytes().split(b"\n") if path.exists() else []
     read = []
-    for number, line in enumerate(complete, 1):
+    for number, line in enumerate(lines[:-1], 1):
         try:
-            read.append(json.loads(line))
-        except json.JSONDecodeError as cause:
+            read.append(parse_object(line, "it"))
+        except ValueError as cause:
             raise ArchiveError(f"{path} is damaged in line {number}.") from cause
     return read
 

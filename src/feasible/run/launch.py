@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from feasible.algorithms.description import Plain, describe
-from feasible.catalogue.recommended import CHOICES, PRESET
+from feasible.catalogue.recommended import CHOICES, PRESET, Choice
 from feasible.catalogue.registry import RECOMMENDED, algorithm_of, find_task
 from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.validity import WHOLE, check_training, check_whole
 
 
 def configure(
@@ -28,29 +29,26 @@ def configure(
     hyper-parameters of the algorithm."""
     known = find_task(task)
     if algo == RECOMMENDED:
-        choice = CHOICES[task]
+        choice = _recommended(task)
         algo, preset, changes = choice.algo, preset or PRESET, {**choice.changes, **(changes or {})}
     preset = preset or known.first_preset
     algorithm = algorithm_of(known, algo, preset, changes)
     interval = known.eval_every if evaluation_interval is None else evaluation_interval
     episodes = known.episodes if evaluation_episodes is None else evaluation_episodes
-    variant = variant or _variant(preset if preset != known.first_preset else "", changes or {})
-    if "/" in variant:
-        raise ValueError(f"variant must be the name of a folder, without '/', not {variant!r}.")
     config = RunConfig(
         task=task,
         algo=algo,
-        seed=_at_least("seed", seed, 0),
-        steps=_at_least("steps", known.steps if steps is None else steps, 1),
+        seed=seed,
+        steps=known.steps if steps is None else steps,
         settings=preset,
         algorithm=describe(algorithm),
-        evaluation_interval=_at_least("evaluation_interval", interval, 1),
-        evaluation_episodes=_at_least("evaluation_episodes", episodes, 1),
+        evaluation_interval=check_whole("evaluation_interval", interval, *WHOLE["evaluation_interval"]),
+        evaluation_episodes=episodes,
         log_interval=min(1_000, interval),
-        checkpoint_interval=_at_least("checkpoint_interval", checkpoint_interval, 1),
-        variant=variant,
+        checkpoint_interval=checkpoint_interval,
+        variant=variant or _variant(preset if preset != known.first_preset else "", changes or {}),
     )
-    _check_rounds(config, algorithm.environments)
+    check_training(vars(config))
     return config
 
 
@@ -92,6 +90,10 @@ def changes_of(pairs: Sequence[str]) -> dict[str, Plain]:
             changes[name] = json.loads(value)
         except json.JSONDecodeError:
             changes[name] = value
+        except (ValueError, RecursionError) as cause:
+            raise ValueError(
+                f"--set {name}: the value is no setting, but a number or a list beyond all bounds."
+            ) from cause
     return changes
 
 
@@ -100,6 +102,15 @@ def new_run(out: Path, config: RunConfig) -> RunFolder:
     folder = RunFolder(out / config.name)
     folder.create(config)
     return folder
+
+
+def _recommended(task: str) -> Choice:
+    if task not in CHOICES:
+        raise ValueError(
+            f"No algorithm is recommended on the task {task!r}, only on {', '.join(CHOICES)}: "
+            "name one with --algo (`feasible algos` lists them)."
+        )
+    return CHOICES[task]
 
 
 def _variant(preset: str, changes: Mapping[str, Plain]) -> str:
@@ -113,19 +124,3 @@ def _short(value: Plain) -> str:
     if isinstance(value, dict):
         return "-".join(str(item) for item in value.values())
     return "-".join(str(item) for item in value) if isinstance(value, list) else str(value)
-
-
-def _check_rounds(config: RunConfig, copies: int) -> None:
-    """All that happens must happen between two rounds of steps."""
-    for name in ("steps", "evaluation_interval", "log_interval", "checkpoint_interval"):
-        if getattr(config, name) % copies:
-            raise ValueError(
-                f"{name} must be a multiple of the {copies} copies that are stepped at once, "
-                f"not {getattr(config, name)}; change it or copies."
-            )
-
-
-def _at_least(name: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}.")
-    return value

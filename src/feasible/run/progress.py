@@ -13,7 +13,7 @@ class ProgressBar(Watcher):
 
     def __init__(self, console: Console):
         self._progress = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[news]}"),

@@ -6,31 +6,35 @@ from pathlib import Path
 import jax
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from feasible.catalogue import registry
 from feasible.run.evaluate import Evaluation, Policy, compiled_policy, evaluate, evaluation_seeds
 from feasible.run.loading import load_run
+from feasible.run.validity import WHOLE, check_whole
 
 KINDS = (".mp4", ".gif")
 
 
-def show_evaluation(run: Path, episodes: int, seed: int, video: Path | None) -> None:
-    """Evaluate the policy of a run folder, print the result, write the film."""
+def show_evaluation(run: Path, episodes: int, seed: int, video: Path | None, task: str | None = None) -> None:
+    """Evaluate the policy of a run's folder or of a policy file, print the result, write the film."""
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, not {episodes}.")
+    check_whole("episodes", episodes, *WHOLE["evaluation_episodes"])
+    check_whole("seed", seed, *WHOLE["seed"])
     if video is not None and video.suffix.lower() not in KINDS:
         raise ValueError(f"video must end in {' or '.join(KINDS)}, not {video.name!r}.")
-    trained = load_run(run)
-    config, policy = trained.config, trained.policy
+    trained = load_run(run, task)
+    policy = trained.policy
     act = compiled_policy(trained.algorithm, trained.spec)
-    env = registry.make_vec(config.task, episodes)
+    env = registry.make_vec(trained.task, episodes)
     seeds = evaluation_seeds(seed, 0, episodes)
     console = Console()
-    console.print(_table(config.name, evaluate(act, policy, env, seeds)))
+    console.print(_table(trained.name, evaluate(act, policy, env, seeds)))
     if video is not None:
-        film(act, policy, config.task, seeds[0], video)
-        console.print(f"Film of the first episode: {video}")
+        film(act, policy, trained.task, seeds[0], video)
+        console.print(f"Film of the first episode: {video}", markup=False)
 
 
 def film(act: Policy, policy: object, task: str, seed: int, path: Path) -> None:
@@ -64,13 +68,13 @@ def _even(frame: np.ndarray) -> np.ndarray:
 
 
 def _table(name: str, evaluation: Evaluation) -> Table:
-    table = Table(title=f"{name}: {len(evaluation.returns)} episodes without exploration on {jax.devices()[0]}")
+    table = Table(title=f"{escape(name)}: {len(evaluation.returns)} episodes without exploration on {jax.devices()[0]}")
     table.add_column("episode", justify="right")
     table.add_column("return", justify="right")
     for number, value in enumerate(evaluation.returns, 1):
         table.add_row(str(number), f"{value:.2f}")
-    spread = float(np.std(evaluation.returns))
+    spread = f" ± {np.std(evaluation.returns):.2f}" if len(evaluation.returns) > 1 else ""
     table.add_section()
-    table.add_row("mean", f"{evaluation.mean:.2f} ± {spread:.2f}", style="bold")
+    table.add_row("mean", f"{evaluation.mean:.2f}{spread}", style="bold")
     table.caption = f"Largest violation of an executed action: {evaluation.executed_violation:.1e}"
     return table

@@ -174,8 +174,7 @@ class _Run:
 
     def _save(self, *, finished: bool) -> None:
         driver = self.driver
-        save_policy(
-            self.folder.policy, self.algorithm, driver.plant.spec, self.algorithm.policy(driver.carry.algorithm)
-        )
+        policy = self.algorithm.policy(driver.carry.algorithm)
+        save_policy(self.folder.policy, self.algorithm, driver.plant.spec, policy, self.config.task)
         checkpoint.save(self.folder.checkpoint, driver, self.folder.flush_metrics(), finished=finished)
         self.watcher.saved()

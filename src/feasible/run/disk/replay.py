@@ -5,6 +5,8 @@ overwritten are deleted once a newer checkpoint stands.
 """
 
 import io
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +18,10 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from feasible.algorithms.replay import Replay
-from feasible.run.disk.archive import DAMAGE, ArchiveError, write_atomically
+from feasible.run.disk.archive import DAMAGE, ArchiveError, read_array, write_atomically
 
 CHUNK = 4096
+HEADER = 4096  # bytes, more than that of a segment takes
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,9 @@ def segments(folder: Path) -> list[Segment]:
     """The segments in a folder, in the order of their rows."""
     found = []
     for path in folder.glob("replay-*.npy"):
-        first, last = path.stem.removeprefix("replay-").split("-")
-        found.append(Segment(path, int(first), int(last)))
+        rows = re.fullmatch(r"replay-(\d+)-(\d+)\.npy", path.name, re.ASCII)
+        if rows:
+            found.append(Segment(path, int(rows[1]), int(rows[2])))
     return sorted(found, key=lambda segment: (segment.first, segment.last))
 
 
@@ -68,7 +72,7 @@ def refill(folder: Path, like: Replay, count: int) -> NDArray:
             continue
         if segment.first > needed:
             break
-        stored = _read(segment, like.rows.shape[1])
+        stored = _read(segment, like)
         places = np.arange(max(segment.first, needed), segment.last)
         rows[places % capacity] = stored[places - segment.first]
         needed = segment.last
@@ -77,13 +81,16 @@ def refill(folder: Path, like: Replay, count: int) -> NDArray:
     return rows
 
 
-def _read(segment: Segment, width: int) -> NDArray:
+def _read(segment: Segment, like: Replay) -> NDArray:
+    shape = segment.last - segment.first, like.rows.shape[1]
+    if segment.path.stat().st_size > math.prod(shape) * like.rows.dtype.itemsize + HEADER:
+        raise ArchiveError(f"{segment.path} is damaged: it is larger than its rows.")
     try:
-        stored = np.load(segment.path, allow_pickle=False)
+        stored = read_array(segment.path.read_bytes())
     except DAMAGE as cause:
         raise ArchiveError(f"{segment.path} is damaged ({cause}).") from cause
-    if stored.shape != (segment.last - segment.first, width):
-        raise ArchiveError(f"{segment.path} is damaged: it holds an array of shape {stored.shape}.")
+    if stored.shape != shape or stored.dtype != like.rows.dtype:
+        raise ArchiveError(f"{segment.path} is damaged: it holds {stored.dtype}{list(stored.shape)}.")
     return stored
 
 

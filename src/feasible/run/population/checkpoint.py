@@ -31,6 +31,7 @@ from feasible.run.population.tallies import Tallies
 
 FORMAT = 1
 STATE = "state.feasible"
+FIELDS = {"step": int, "runs": list, "metrics_sizes": list, "failures": dict, "tallies": dict, "replay_counts": list}
 
 
 def home_of(folders: Sequence[RunFolder]) -> Path:
@@ -150,4 +151,7 @@ def _read(path: Path) -> tuple[dict[str, object], dict[str, np.ndarray]]:
     description, arrays = read_archive(path)
     if description.get("holds") != "population" or description.get("format") != FORMAT:
         raise ArchiveError(f"{path} holds no checkpoint of a population that this version of feasible reads.")
+    for name, kind in FIELDS.items():
+        if not isinstance(description.get(name), kind):
+            raise ArchiveError(f"{path} is damaged: its {name} is missing or of another kind.")
     return description, arrays

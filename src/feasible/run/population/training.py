@@ -15,6 +15,7 @@ import jax
 from feasible.algorithms.description import build_algorithm
 from feasible.catalogue import registry
 from feasible.run import checkpoint
+from feasible.run.disk.archive import write_atomically
 from feasible.run.drive.groups import in_groups
 from feasible.run.drive.interrupt import halted_by
 from feasible.run.drive.memory import check_memory
@@ -211,8 +212,8 @@ class _Run:
                 agent = group.rows.start + own
                 if population.live[agent]:
                     row = jax.tree.map(lambda leaf, own=own: leaf[own], policy)
-                    save_policy(self.folders[agent].policy, algorithm, population.plant.spec, row)
+                    save_policy(self.folders[agent].policy, algorithm, population.plant.spec, row, self.config.task)
 
     def _failure(self, agent: int, reason: str) -> Failure:
-        (self.folders[agent].path / ERRORS).write_text(reason + "\n")
+        write_atomically(self.folders[agent].path / ERRORS, f"{reason}\n".encode())
         return Failure(self.folders[agent], reason)

@@ -3,7 +3,6 @@
 Metrics files are followed, not read again: a look costs one `stat` a run and the bytes that are new.
 """
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -15,8 +14,10 @@ from rich.text import Text
 
 from feasible.catalogue.registry import METHODS
 from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.plain_json import parse_object
 
 State = Literal["waiting", "running", "done", "failed"]
+YEAR = 365 * 24 * 3600.0  # seconds beyond which no end is foretold
 ROWS = 16  # with more runs than this, only those that run or failed have a line
 
 
@@ -26,16 +27,16 @@ class Follower:
     def __init__(self, folder: RunFolder):
         self._path = folder.metrics
         self._offset = 0
-        self.newest: dict[str, float | list[float]] = {}
+        self.newest: dict[str, object] = {}
 
     @property
     def step(self) -> int:
-        step = self.newest.get("step", 0)
-        return int(step) if isinstance(step, int | float) else 0
+        return int(self.number("step") or 0)
 
     def number(self, name: str) -> float | None:
+        """The newest value, if it is a number that there can be: files may be damaged."""
         value = self.newest.get(name)
-        return float(value) if isinstance(value, int | float) else None
+        return float(value) if isinstance(value, int | float) and abs(value) < 1e100 else None
 
     def look(self) -> None:
         """Read what was added; a file that was cut back by a resumed run is read again."""
@@ -51,7 +52,7 @@ class Follower:
         self._offset += len(complete)
         for line in complete.splitlines():
             try:
-                self.newest |= json.loads(line)
+                self.newest |= parse_object(line, "the line")
             except ValueError:  # cut back and grown past us between two looks, or damaged: its own process says
                 continue
 
@@ -84,7 +85,7 @@ class Overview:
         if speed:
             news += f", {speed:,.0f} steps/s"
         seconds = self._seconds_to_go(rows)
-        if seconds is not None:
+        if seconds is not None and seconds < YEAR:
             news += f", {expected_end(seconds, self._clock())}"
         return news
 
@@ -94,7 +95,7 @@ class Overview:
         speeds: dict[tuple[str, str], list[float]] = {}
         for config, follower, _, _ in rows:
             rate = follower.number("time/steps_per_second")
-            if rate:
+            if rate and rate > 0:
                 speeds.setdefault((config.task, config.algo), []).append(rate)
         if not open_runs or not speeds:
             return None
@@ -102,8 +103,8 @@ class Overview:
         longest = total = 0.0
         for config, follower in open_runs:
             like = speeds.get((config.task, config.algo), everyone)
-            rate = follower.number("time/steps_per_second") or sum(like) / len(like)
-            seconds = (config.steps - follower.step) / rate
+            own = follower.number("time/steps_per_second") or 0.0
+            seconds = (config.steps - follower.step) / (own if own > 0 else sum(like) / len(like))
             longest, total = max(longest, seconds), total + seconds
         return max(longest, total / min(len(open_runs), self._slots or len(open_runs)))
 
@@ -130,7 +131,7 @@ def _table(rows: Sequence[Row]) -> Table:
         method = METHODS[config.algo].title if config.algo in METHODS else config.algo
         variant = f" ({config.variant})" if config.variant and not alike else ""
         table.add_row(
-            f"{config.task}  {method}{variant}  seed {config.seed}",
+            Text(f"{config.task}  {method}{variant}  seed {config.seed}"),
             state,
             f"{follower.step:,} of {config.steps:,}",
             _number(follower.number("eval/return"), ".1f"),

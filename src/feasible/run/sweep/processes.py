@@ -59,7 +59,8 @@ class RunProcess:
     def __init__(self, folder: RunFolder):
         self._log = folder.path / ERRORS
         command = [sys.executable, "-m", "feasible.cli", "resume", str(folder.path)]
-        with self._log.open("wb") as log:
+        self._log.unlink(missing_ok=True)  # a link, perhaps: nothing is written through it
+        with self._log.open("xb") as log:
             self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)
 
     def stay_on(self, core: int) -> None:

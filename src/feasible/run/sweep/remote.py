@@ -58,10 +58,15 @@ class Store:
         self._files.pipe_file(self._path(name, OWNER), owner.encode())
 
     def pull(self, name: str, folder: Path, *parts: str) -> None:
-        """Bring files of a run into a folder: the named ones, or all; those that are not there are left out."""
+        """Bring files of a run into a folder: the named ones, or all; those that are not there are left out.
+
+        At an address a name is any text: one that leads out of the folder is refused.
+        """
         self._files.invalidate_cache()
         remote = {path: size for path, size in self._listing(name).items() if not parts or path in parts}
         for part in remote:
+            if ".." in f"{name}/{part}".split("/") or part.startswith("/"):
+                raise ValueError(f"{self.address}: {name}/{part} leads out of the run's folder.")
             (folder / part).parent.mkdir(parents=True, exist_ok=True)
             write_atomically(folder / part, self._read(self._path(name, part)))
 

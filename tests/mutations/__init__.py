@@ -1,0 +1,1 @@
+"""Do the default tests notice when the mathematics changes?"""

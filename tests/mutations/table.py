@@ -1,0 +1,231 @@
+"""One-line changes of the mathematics, and the tests that should notice each: the fewest and the fastest."""
+
+# (file below src/feasible, tests below tests/): {name: (before, after)}
+TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
+    ("algorithms/advantages.py", "algorithms/test_advantages.py::test_advantages_are_those_of_a_plain_loop"): {
+        "gae-discount": ("reward + discount * jnp", "reward + jnp"),
+        "gae-lambda": ("discount * trace)", "discount)"),
+        "gae-termination": ("jnp.where(terminated, 0.0, next_value)", "next_value"),
+        "gae-end-of-episode": ("jnp.where(ended, 0.0,", "jnp.where(terminated, 0.0,"),
+    },
+    ("algorithms/statistics.py", "algorithms/test_advantages.py::test_statistics_are_numpys"): {
+        "observation-variance": ("shift * (obs - mean)", "shift * shift"),
+        "observation-clip": ("-LIMIT, LIMIT)", "-LIMIT, 2 * LIMIT)"),
+    },
+    ("algorithms/conjugate_gradient.py", "algorithms/test_advantages.py::test_conjugate_gradient_is_a_dense_solve"): {
+        "conjugate-direction": ("_ratio(left @ left, size)", "_ratio(size, left @ left)"),
+    },
+    ("algorithms/nets.py", "algorithms/test_nets.py::test_blending_moves_every_weight_by_the_ratio"): {
+        "target-blend": ("t + ratio * (o - t)", "o + ratio * (t - o)"),
+    },
+    ("algorithms/ddpg.py", "algorithms/test_ddpg.py::test_the_critic_s_loss_is_that_of_a_plain_loop[optlayer]"): {
+        "discount": ("self.discount * batch.continues", "batch.continues"),
+        "termination-mask": ("self.discount * batch.continues", "self.discount"),
+        "target-action": ("self.rule.target_action(spec.feasible_set(obs), output)", "output"),
+        "stored-action": ("critic.values)(batch.obs, batch.executed)", "critic.values)(batch.obs, batch.proposed)"),
+    },
+    (
+        "algorithms/ddpg.py",
+        "algorithms/test_ddpg.py::test_of_two_critics_the_target_takes_the_lesser_at_a_noisy_action",
+    ): {
+        "twin-minimum": ("jnp.min(state.target_critic.values", "jnp.max(state.target_critic.values"),
+        "target-noise-clip": ("clip(-NOISE_REACH, NOISE_REACH)", "clip(-NOISE_REACH)"),
+    },
+    (
+        "algorithms/ddpg.py",
+        "algorithms/test_ddpg.py::test_shaping_takes_the_distance_to_the_projection_off_the_reward",
+    ): {
+        "shaping-sign": ("reward - self.shaping *", "reward + self.shaping *"),
+    },
+    ("algorithms/ddpg.py", "algorithms/test_ddpg.py::TestUpdate"): {
+        "target-actor": ("blend(state.target_actor, actor, self.target_ratio)", "actor"),
+        "target-critic": ("blend(state.target_critic, critic, self.target_ratio)", "state.target_critic"),
+    },
+    ("algorithms/replay.py", "algorithms/test_replay.py::test_draws_are_uniform_over_what_is_stored"): {
+        "replay-range": ("jnp.minimum(replay.count, replay.capacity)", "jnp.asarray(replay.capacity)"),
+    },
+    ("algorithms/replay.py", "algorithms/test_ddpg.py::test_only_termination_is_stored"): {
+        "time-limit": ("transition.terminated.astype", "(transition.terminated | transition.truncated).astype"),
+    },
+    ("algorithms/actor_rules.py", "algorithms/test_frank_wolfe_steps.py::test_several_steps_are_a_plain_loop[1]"): {
+        "frank-wolfe-sign": ("feasible_set.maximise_linear(g)", "feasible_set.maximise_linear(-g)"),
+        "frank-wolfe-start": ("start = feasible_set.project(proposed)", "start = proposed"),
+        "frank-wolfe-step": ("return high\n", "return 0.5 * high\n"),
+        "way-back": ("moved + self.inside * (start - proposed)", "moved"),
+    },
+    (
+        "algorithms/actor_rules.py",
+        "algorithms/test_actor_rules.py::test_through_projection_pulls_back_by_the_jacobian[ball]",
+    ): {
+        "pull-back": ("(pulled,) = pull_back(g)", "pulled = g"),
+    },
+    ("algorithms/away_steps.py", "algorithms/test_frank_wolfe_steps.py::test_away_steps_are_a_plain_loop"): {
+        "away-corner": (
+            "jnp.argmin(jnp.where(self.weights > 0, self.corners @ gradient, jnp.inf))",
+            "jnp.argmax(jnp.where(self.weights > 0, self.corners @ gradient, -jnp.inf))",
+        ),
+        "away-longest": ("held / jnp.where(held < 1, 1 - held, 1)", "held"),
+    },
+    (
+        "algorithms/gaussian.py",
+        "algorithms/test_gaussian.py::test_clipped_density_is_density_inside_and_tail_probability_outside",
+    ): {
+        "capg-mass": ("jnp.where(x < clipped, below, above)", "jnp.where(x < clipped, above, below)"),
+        "capg-inside": ("jnp.where(x == clipped, _log_densities(self._noise(x), self.log_std), beyond)", "beyond"),
+    },
+    ("algorithms/gaussian.py", "algorithms/test_sac.py::test_log_density_is_that_of_the_change_of_variables"): {
+        "sac-density": (
+            "gaussian_log_density(noise, log_std) - jnp.sum(stretched)",
+            "gaussian_log_density(noise, log_std)",
+        ),
+    },
+    ("algorithms/sac.py", "algorithms/test_sac.py::test_critic_loss_is_that_of_a_plain_loop"): {
+        "sac-discount": ("self.discount * batch.continues", "batch.continues"),
+        "sac-termination": ("self.discount * batch.continues", "self.discount"),
+        "sac-twin-minimum": ("jnp.minimum(first, second)", "jnp.maximum(first, second)"),
+        "sac-entropy": (
+            "action) - jnp.exp(state.log_weight) * density",
+            "action) + jnp.exp(state.log_weight) * density",
+        ),
+    },
+    ("algorithms/ppo.py", "algorithms/test_policy_losses.py::test_the_clipped_surrogate_of_ppo"): {
+        "ppo-upper-clip": ("1.0 + self.clip)", "2.0 + self.clip)"),
+        "ppo-lower-clip": ("1.0 - self.clip,", "-self.clip,"),
+        "ppo-minimum": ("jnp.minimum(ratio * advantage", "jnp.maximum(ratio * advantage"),
+        "ppo-entropy": ("- self.entropy_weight * entropy", "+ self.entropy_weight * entropy"),
+    },
+    ("algorithms/trpo.py", "algorithms/test_on_policy.py::test_trust_region_holds_and_the_surrogate_grows"): {
+        "trpo-divergence": ("(divergence <= self.divergence) & (surrogate > before)", "surrogate > before"),
+        "trpo-sign": ("conjugate_gradient(damped, gradient,", "conjugate_gradient(damped, -gradient,"),
+        "trpo-length": ("jnp.sqrt(2.0 * self.divergence", "jnp.sqrt(0.02 * self.divergence"),
+    },
+    ("algorithms/trpo.py", "algorithms/test_on_policy.py::test_fisher_product_is_that_of_the_dense_matrix"): {
+        "fisher-spread": ("2.0 * moved.log_std / count", "moved.log_std / count"),
+    },
+    ("algorithms/focops.py", "algorithms/test_on_policy.py::test_the_multiplier_follows_the_cost"): {
+        "focops-multiplier": (
+            "jnp.clip(state.multipliers + self.multiplier_rate * cost, 0.0,",
+            "jnp.clip(state.multipliers, 0.0,",
+        ),
+        "focops-multiplier-sign": (
+            "state.multipliers + self.multiplier_rate",
+            "state.multipliers - self.multiplier_rate",
+        ),
+        "focops-episode": (
+            "return (1.0 - self.discount**spec.episode_length) / (1.0 - self.discount)",
+            "return 1.0 / (1.0 - self.discount)",
+        ),
+    },
+    ("algorithms/focops.py", "algorithms/test_on_policy.py::test_a_multiplier_makes_costly_actions_rarer"): {
+        "focops-cost-sign": ("-multipliers])", "multipliers])"),
+    },
+    ("algorithms/focops.py", "algorithms/test_policy_losses.py::test_the_penalised_surrogate_of_focops"): {
+        "focops-reach": ("jnp.where(near, each, 0.0)", "each"),
+        "focops-temperature": ("batch.advantages[:, 0] / self.temperature", "batch.advantages[:, 0]"),
+        "focops-divergence": ("normal.divergence(batch.before)\n", "batch.before.divergence(normal)\n"),
+    },
+    (
+        "envs/bike_sharing/demand.py",
+        "envs/test_bike_sharing_env.py::test_demand_is_uniform_on_5_to_24_and_zero_on_the_diagonal",
+    ): {
+        "demand-draw": ("np.uint64(high - low + 1)", "np.uint64(high - low)"),
+        "demand-low": ("] = low + np.int64", "] = np.int64"),
+    },
+    ("envs/bike_sharing/dynamics.py", "envs/test_bike_sharing_dynamics.py::test_shortage_by_hand"): {
+        "bike-shortage": (
+            "flows[copy, origin, max(last, 0)] += held - total",
+            "flows[copy, origin, max(last, 0)] += total - held",
+        ),
+    },
+    ("envs/network/simulator.py", "envs/test_network_simulator.py::test_equals_the_plain_event_loop[0-0.02]"): {
+        "packet-drop": ("server = servers + ONE\n", "server = servers\n"),
+        "packet-queue": ("oldest] <= now", "oldest] <= end"),
+    },
+    ("run/folder.py", "run/test_training.py::test_killed_at_random_steps_it_ends_the_same"): {
+        "metrics-cut": ("os.truncate(self.metrics, size)", "os.truncate(self.metrics, there)"),
+    },
+    ("sets/polytope.py", "sets/test_pull_in.py::test_the_answer_of_a_solver_that_stopped_early_is_inside[polytope]"): {
+        "polytope-pull-in": ("return a + stop_gradient(self.pulled_in(a) - a)", "return a"),
+        "polytope-pull-in-best": ("return self.pulled_in(highest_in_polytope(", "return (highest_in_polytope("),
+    },
+    (
+        "sets/intersection.py",
+        "sets/test_pull_in.py::test_the_answer_of_a_solver_that_stopped_early_is_inside[intersection]",
+    ): {
+        "intersection-pull-in": ("a = a + stop_gradient(self._pulled_in(a, middle) - a)", ""),
+        "intersection-pull-in-best": (
+            "best = self._pulled_in(self.middle + self._minimise(g, self.middle, curvature=0.0), self.middle)",
+            "best = self.middle + self._minimise(g, self.middle, curvature=0.0)",
+        ),
+    },
+    (
+        "sets/ellipsoid.py",
+        "sets/test_pull_in.py::test_the_answer_of_a_solver_that_stopped_early_is_inside[ellipsoid]",
+    ): {
+        "ellipsoid-pull-in": ("return a + stop_gradient(self._scaled_in(a) - a)", "return a"),
+    },
+    ("sets/integer_allocation.py", "sets/test_against_reference.py::test_integers_are_ranked_in_exact_arithmetic"): {
+        "integer-count": ("rank < wanted", "rank <= wanted"),
+        "integer-rounding": (
+            "return difference, (x - (difference - shift)) - (y + shift)",
+            "return difference, jnp.zeros_like(difference)",
+        ),
+    },
+    ("sets/polytope.py", "sets/test_properties.py::test_exit_distance[polytope]"): {
+        "polytope-exit": ("rising = (speed > 0) &", "rising = (speed < 0) &"),
+    },
+    ("sets/ball.py", "sets/test_properties.py::test_exit_distance[ball]"): {
+        "ball-exit": ("half_chord - along", "half_chord + along"),
+    },
+    ("solve/qp.py", "solve/test_qp.py::test_the_slope_is_the_projector_along_the_rows_that_bind[0]"): {
+        "polytope-jacobian": ("working.null @ (pulled - start)", "(pulled - start)"),
+    },
+    ("solve/qp.py", "solve/test_qp.py::test_what_is_missing_to_z_is_a_combination_of_rows_that_bind[float64-0]"): {
+        "polytope-multipliers": ("jnp.minimum(full, partial)", "full"),
+    },
+    ("solve/lp.py", "solve/test_lp.py::test_the_climb_ends_at_the_maximum[float64-0]"): {
+        "climb-release": ("(multipliers[loser] < -flat)", "(multipliers[loser] < -1e6)"),
+    },
+    ("solve/lp.py", "solve/test_lp.py::test_the_centre_is_that_of_a_largest_ball[float64-0]"): {
+        "centre-widths": (
+            "rows @ hold_equalities(rows, equalities).null",
+            "0.5 * rows @ hold_equalities(rows, equalities).null",
+        ),
+    },
+    (
+        "solve/working_set.py",
+        "solve/test_working_set.py::test_rows_that_come_and_go_leave_the_pseudo_inverse[float64]",
+    ): {
+        "working-set-drop": ("self.null + jnp.outer(leaving, heading)", "self.null"),
+    },
+    (
+        "solve/breakpoints.py",
+        "solve/test_breakpoints.py::test_the_nearest_point_has_the_price_that_brentq_finds[float64-6]",
+    ): {
+        "budget-price": ("jnp.where(f, w**2, 0.0)", "jnp.where(f, w, 0.0)"),
+    },
+    ("solve/breakpoints.py", "solve/test_breakpoints.py::test_slopes_are_those_of_the_free_coordinates"): {
+        "budget-slope": (
+            "w * x for w, x in zip(live.weights, placed, strict=True)",
+            "w * x for w, x in zip(fixed.weights, stop_gradient(placed), strict=True)",
+        ),
+    },
+    ("solve/breakpoints.py", "solve/test_breakpoints.py::test_filling_by_worth_solves_the_linear_program[float64-6]"): {
+        "knapsack-order": ("ratio[None, :] > ratio[:, None]", "ratio[None, :] < ratio[:, None]"),
+    },
+    (
+        "solve/breakpoints.py",
+        "solve/test_breakpoints.py::test_the_exit_of_a_convex_load_is_where_bisection_finds_it[float64]",
+    ): {
+        "budget-exit": ("start + room / jnp.where(slope > 0", "room / jnp.where(slope > 0"),
+    },
+    ("solve/conic.py", "sets/test_cones.py::test_projection_on_a_cone_is_moreau_s"): {
+        "cone-height": ("0.5 * (length + head)", "length"),
+    },
+    (
+        "solve/splitting.py",
+        "solve/test_splitting.py::test_answers_are_in_all_parts_and_as_good_as_clarabel_s[float64]",
+    ): {
+        "splitting-reflection": ("nearest(2.0 * x - copies) - x", "nearest(x - copies) - x"),
+    },
+}
