@@ -1,6 +1,5 @@
 """Constraints: functions from the raw observation to a feasible set, and environments that insist on them."""
 
-from collections.abc import Callable
 from typing import Literal, TypeAlias, cast
 
 import equinox as eqx
@@ -10,15 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from feasible.action_box import Constraint, Observation, Watched, certified, in_action_box
 from feasible.errors import EmptySetError, InfeasibleActionError
 from feasible.sets.base import ActionSet
 
-Observation: TypeAlias = PyTree[Array]
-# A pure JAX function of the RAW observation (never a normalised one).
-Constraint: TypeAlias = Callable[[Observation], ActionSet]
 OnInfeasible: TypeAlias = Literal["raise", "project"]
 
 
@@ -42,13 +39,13 @@ class Judge:
         def verdict(obs: Observation, action: Float[Array, " n"]) -> Verdict:
             feasible_set = constraint(obs)
             proposed = feasible_set.point(action)
-            violation = feasible_set.violation(proposed)
+            violation, tolerance = certified(constraint, feasible_set, proposed)
             if on_infeasible == "raise":
                 executed, left = proposed, jnp.maximum(violation, feasible_set.integrality(proposed))
             else:
                 executed = feasible_set.execute(proposed)
-                left = feasible_set.violation(executed)
-            return Verdict(executed, violation, left, feasible_set.tolerance)
+                left, _ = certified(constraint, feasible_set, executed)
+            return Verdict(executed, violation, left, tolerance)
 
         self._verdict = jax.jit(jax.vmap(verdict) if batched else verdict)
 
@@ -66,7 +63,13 @@ class Judge:
         residuals = np.asarray(feasible_set.residuals(action))
         slopes = np.maximum(np.asarray(feasible_set.slopes()), 1.0)
         worst = int(np.argmax(residuals / slopes))
-        if residuals[worst] / slopes[worst] <= float(feasible_set.tolerance):
+        tolerance = float(certified(self.constraint, feasible_set, feasible_set.point(action))[1])
+        if residuals[worst] / slopes[worst] <= tolerance:
+            if (
+                isinstance(self.constraint, Watched)
+                and jnp.max(self.constraint.excess(jnp.asarray(action))) > tolerance
+            ):
+                return InfeasibleActionError(f"The action{who} {self.constraint.fault(action)}")
             return InfeasibleActionError(
                 f"The action{who} is {float(feasible_set.integrality(action)):.3g} away from integers "
                 "and was not executed; pass it through the set's execute, or use on_infeasible='project'."
@@ -88,10 +91,9 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
     def __init__(self, env: gym.Env, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         RecordConstructorArgs.__init__(self, constraint=constraint, on_infeasible=on_infeasible)
         gym.Wrapper.__init__(self, env)
-        _check_spaces(env.action_space, env.observation_space, constraint)
-        self.constraint = constraint
+        self.constraint = _in_spaces(constraint, env.action_space, env.observation_space)
         self.on_infeasible: OnInfeasible = on_infeasible
-        self._judge = Judge(constraint, on_infeasible, batched=False)
+        self._judge = Judge(self.constraint, on_infeasible, batched=False)
         self._obs: Observation = None
 
     def reset(self, *, seed: int | None = None, options: dict[str, object] | None = None):
@@ -145,10 +147,9 @@ class ConstrainedVectorEnv(VectorWrapper):
 
     def __init__(self, env: VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         super().__init__(env)
-        _check_spaces(env.single_action_space, env.single_observation_space, constraint)
-        self.constraint = constraint
+        self.constraint = _in_spaces(constraint, env.single_action_space, env.single_observation_space)
         self.on_infeasible: OnInfeasible = on_infeasible
-        self._judge = Judge(constraint, on_infeasible, batched=True)
+        self._judge = Judge(self.constraint, on_infeasible, batched=True)
         self._obs: Observation = None
 
     def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, object] | None = None):
@@ -188,7 +189,7 @@ class ConstrainedVectorEnv(VectorWrapper):
 def constrain(
     env: gym.Env | VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"
 ) -> ConstrainedEnv | ConstrainedVectorEnv:
-    """The environment with every executed action inside `constraint(observation)`.
+    """The environment with every executed action inside `constraint(observation)` and the action space.
 
     Works for any Gymnasium environment or vector environment with a one-dimensional Box action space. The constraint
     is a pure JAX function of the raw observation, for example
@@ -198,14 +199,16 @@ def constrain(
     return wrapper(cast(gym.Env, env), constraint, on_infeasible)  # pyright: ignore[reportArgumentType]
 
 
-def _check_spaces(action_space: gym.Space, observation_space: gym.Space, constraint: Constraint) -> None:
+def _in_spaces(constraint: Constraint, action_space: gym.Space, observation_space: gym.Space) -> Constraint:
+    """The constraint in the action space, or a sentence that says what does not fit."""
     if not isinstance(action_space, gym.spaces.Box) or len(action_space.shape) != 1:
         raise ValueError(
             f"constrain: the action space must be a one-dimensional Box, got {action_space}; "
             "flatten it with a Gymnasium wrapper first."
         )
+    obs = observation_space.sample()
     try:
-        feasible_set = jax.eval_shape(constraint, observation_space.sample())
+        feasible_set = jax.eval_shape(constraint, obs)
     except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as cause:
         raise ValueError(
             "constrain: the constraint must be a pure JAX function of the observation, without Python branches on it "
@@ -219,6 +222,7 @@ def _check_spaces(action_space: gym.Space, observation_space: gym.Space, constra
             f"constrain: the constraint's sets have dim {feasible_set.dim}, but the action space "
             f"has {action_space.shape[0]} entries."
         )
+    return in_action_box(constraint, action_space, obs)
 
 
 def _copy(obs: Observation) -> Observation:

@@ -65,6 +65,14 @@ def test_an_empty_set(at: int) -> None:
         trained("empty", at)
 
 
+def test_a_set_that_reaches_out_of_the_action_space() -> None:
+    said = (
+        r"The action after step 2 is -?[\d.]+ in entry [01], (above the upper bound 1|below the lower bound -1) of the"
+    )
+    with pytest.raises(InfeasibleActionError, match=said):
+        trained("wide", 2)
+
+
 EMPTIED: dict[str, Constraint] = {
     "Box": lambda obs: sets.Box(-0.5 * jnp.ones(2), jnp.full(2, obs[2])),
     "WeightedL1Box": lambda obs: sets.WeightedL1Box(weights=jnp.ones(2), budget=obs[2], bound=1.0),

@@ -18,7 +18,7 @@ from feasible.envs.generators import pack_generator, unpack_generator
 from feasible.run.environment import Plant, plant
 from feasible.tasks import Settings, Task
 
-Fault = Literal["", "observation", "reward", "loss", "empty", "first observation"]
+Fault = Literal["", "observation", "reward", "loss", "empty", "wide", "first observation"]
 TOY = DDPG(
     rule=FrankWolfe(0.05), noise=0.1, warmup=10, batch_size=16, replay_size=37, hidden_layers=(8, 8), actor_rate=1e-2
 )
@@ -47,7 +47,7 @@ class Drift(gym.Env):
         reward, obs = -float(self.point @ self.point), self._obs()
         if self.fault and self.steps >= self.at:
             obs[1] = np.nan if self.fault == "observation" else obs[1]
-            obs[2] = -1.0 if self.fault == "empty" else obs[2]
+            obs[2] = {"empty": -1.0, "wide": 9.0}.get(self.fault, obs[2])
             reward = {"reward": math.nan, "loss": 1e30}.get(self.fault, reward)
         return obs, reward, bool(abs(self.point[0]) > 3), self.time == 20, {}
 

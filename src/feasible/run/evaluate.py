@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
+from feasible.action_box import certified
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.constraints import ConstrainedVectorEnv, Judge
 from feasible.run.finite import NotFiniteError
@@ -48,7 +49,7 @@ def certified_action(
     """[action | violation | tolerance]: acting without exploration, with the violation of what is to be executed."""
     decision = algorithm.decide(policy, spec, obs, jax.random.key(0), explore=False)
     feasible_set = spec.feasible_set(obs)
-    judgement = jnp.stack([feasible_set.violation(decision.executed), feasible_set.tolerance])
+    judgement = jnp.stack(certified(spec.constraint, feasible_set, decision.executed))
     return jnp.concatenate([decision.executed, judgement.astype(decision.executed.dtype)])
 
 
