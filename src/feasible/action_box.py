@@ -49,7 +49,7 @@ class Clipped(_Boxed):
 class Watched(_Boxed):
     """The constraint as it is: its sets may reach out of the box, so every action is tested against it."""
 
-    def excess(self, action: Float[Array, " n"]) -> Float[Array, " 2n"]:
+    def excess(self, action: Float[Array, " n"] | NDArray[np.floating]) -> Float[Array, " 2n"]:
         """By how much each entry is below its lower bound, then by how much above its upper one; NaN for NaN."""
         low, high = (np.asarray(bound, action.dtype) for bound in (self.low, self.high))
         return jnp.concatenate([low - action, action - high])
@@ -61,7 +61,7 @@ class Watched(_Boxed):
 
     def fault(self, action: NDArray[np.floating]) -> str:
         """The sentence on an action outside the box, without its subject."""
-        entry = int(np.argmax(self.excess(jnp.asarray(action))))
+        entry = int(np.argmax(self.excess(action)))
         side, bound = ("below the lower", self.low) if entry < len(self.low) else ("above the upper", self.high)
         entry %= len(self.low)
         return (
