@@ -85,7 +85,7 @@ class Judge:
         residuals = np.asarray(feasible_set.residuals(action))
         slopes = np.maximum(np.asarray(feasible_set.slopes()), 1.0)
         worst = int(np.argmax(residuals / slopes))
-        _, tolerance = certified(self.constraint, feasible_set, feasible_set.point(action))
+        tolerance = float(certified(self.constraint, feasible_set, feasible_set.point(action))[1])
         if residuals[worst] / slopes[worst] > tolerance:
             return InfeasibleActionError(
                 f"The action{who} violates '{feasible_set.residual_names()[worst]} <= 0' by {residuals[worst]:.3g} "
