@@ -54,9 +54,9 @@ class Watched(VectorPlant):
 
     split = Split()
 
-    def step(self, actions: np.ndarray) -> Steps:
+    def step(self, actions: np.ndarray, step: int) -> Steps:
         begun = time.perf_counter()
-        steps = super().step(actions)
+        steps = super().step(actions, step)
         self.split.environment += time.perf_counter() - begun
         return steps
 

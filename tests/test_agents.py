@@ -123,6 +123,7 @@ def test_batches_are_predicted_row_by_row(trained: Agent) -> None:
     for row, action in zip(rows, batch, strict=True):
         np.testing.assert_allclose(trained.predict(row), action, atol=1e-6)
     np.testing.assert_array_equal(trained.predict(rows.tolist()), batch)
+    batch[:] = 7.0  # the caller's own
 
 
 @pytest.mark.parametrize("shape", [(2,), (4,), (2, 2), (1, 1, 3), ()])

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 import feasible as fs
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv
+from feasible.errors import InvalidStepError
+from tests.run.toys import UNREADABLE, Unreadable, Writing
 
 
 class Integrator(gym.Env[NDArray, NDArray]):
@@ -146,3 +148,40 @@ def test_vector_projection_equals_single_projection() -> None:
             alone, _, _, _, own = env.step(actions[i])
             np.testing.assert_allclose(obs[i], alone, atol=1e-12)
             np.testing.assert_allclose(info["executed_action"][i], own["executed_action"], atol=1e-7)
+
+
+def test_a_step_that_cannot_be_read_is_named_and_a_reset_needed() -> None:
+    changed: list = [None]
+    simulator = Unreadable(lambda outcome: changed[0](outcome))
+    env = fs.constrain(simulator, lambda obs: fs.sets.Box([-1.0, -1.0], [1.0, 1.0]))
+    idle = np.zeros(2, np.float32)
+    for change, said in UNREADABLE.values():
+        changed[0] = change
+        simulator.steps = 0
+        env.reset(seed=0)
+        env.step(idle)
+        with pytest.raises(InvalidStepError, match=said):
+            env.step(idle)
+        with pytest.raises(gym.error.ResetNeeded):
+            env.step(idle)
+    copies = fs.constrain(gym.vector.SyncVectorEnv([lambda: simulator]), lambda obs: fs.sets.Box(-1.0, [1.0, 1.0]))
+    simulator.steps = 0
+    copies.reset(seed=0)
+    copies.step(idle[None])
+    with pytest.raises(InvalidStepError, match="The environment of copy 0 returned no five values from step 2"):
+        copies.step(idle[None])
+
+
+def test_a_nan_in_a_set_is_named_with_its_step_and_observation() -> None:
+    env = fs.constrain(Integrator(), lambda obs: fs.sets.WeightedL1Box(jnp.log(obs), 1.0, 1.0))
+    env.reset(seed=0)
+    said = r"The feasible set at step 0 of observation \[.*\] cannot be made, .*: WeightedL1Box: weights must be finite"
+    with pytest.raises(fs.InfeasibleActionError, match=said):
+        env.step(np.zeros(2, np.float32))
+
+
+def test_an_environment_may_write_to_a_projected_action() -> None:
+    env = fs.constrain(Writing(), lambda obs: fs.sets.Box([-1.0, -0.5], [1.0, 0.5]), on_infeasible="project")
+    env.reset(seed=0)
+    info = env.step(np.ones(2, np.float32))[4]
+    np.testing.assert_array_equal(info["executed_action"], [1.0, 0.5])

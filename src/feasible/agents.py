@@ -116,7 +116,7 @@ class Agent:
         if not np.isfinite(rows).all():
             raise ValueError("predict: the observation has a NaN or an infinite entry.")
         batch = rows[None] if single else rows
-        answers = np.asarray(self._act(self._policy, batch))
+        answers = np.array(self._act(self._policy, batch))  # the caller's own, to write to
         actions, violations, tolerances = answers[:, :-2], answers[:, -2], answers[:, -1]
         refused = np.flatnonzero(~(violations <= tolerances))
         if len(refused):

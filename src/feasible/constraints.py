@@ -1,6 +1,5 @@
 """Constraints: functions from the raw observation to a feasible set, and environments that insist on them."""
 
-from collections.abc import Callable
 from typing import Literal, TypeAlias, cast
 
 import equinox as eqx
@@ -10,15 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from feasible.errors import EmptySetError, InfeasibleActionError
+from feasible.action_box import Constraint, Observation, Watched, certified, in_action_box
+from feasible.errors import EmptySetError, InfeasibleActionError, InvalidStepError
+from feasible.outcomes import restarted, restarted_copies, stepped, stepped_copies
 from feasible.sets.base import ActionSet
 
-Observation: TypeAlias = PyTree[Array]
-# A pure JAX function of the RAW observation (never a normalised one).
-Constraint: TypeAlias = Callable[[Observation], ActionSet]
 OnInfeasible: TypeAlias = Literal["raise", "project"]
 
 
@@ -42,37 +40,61 @@ class Judge:
         def verdict(obs: Observation, action: Float[Array, " n"]) -> Verdict:
             feasible_set = constraint(obs)
             proposed = feasible_set.point(action)
-            violation = feasible_set.violation(proposed)
+            violation, tolerance = certified(constraint, feasible_set, proposed)
             if on_infeasible == "raise":
                 executed, left = proposed, jnp.maximum(violation, feasible_set.integrality(proposed))
             else:
                 executed = feasible_set.execute(proposed)
-                left = feasible_set.violation(executed)
-            return Verdict(executed, violation, left, feasible_set.tolerance)
+                left, _ = certified(constraint, feasible_set, executed)
+            return Verdict(executed, violation, left, tolerance)
 
         self._verdict = jax.jit(jax.vmap(verdict) if batched else verdict)
 
     def __call__(self, obs: Observation, action: NDArray[np.floating]) -> Verdict:
         return self._verdict(obs, action)
 
-    def explain(self, obs: Observation, action: NDArray[np.floating], who: str) -> ValueError:
-        """The error for an action that may not be executed: an empty set if that is the reason."""
+    def set_fault(self, obs: Observation, who: str) -> ValueError | None:
+        """What is wrong with the feasible set of an observation itself, whatever the action."""
         try:
             feasible_set = self.constraint(obs)
         except EmptySetError as cause:
             return EmptySetError(f"The feasible set{who} of observation {_short(obs)} is empty: {cause}")
+        except ValueError as cause:
+            return InfeasibleActionError(
+                f"The feasible set{who} of observation {_short(obs)} cannot be made, so no action is executed: {cause}"
+            )
+        if any(np.isnan(leaf).any() for leaf in jax.tree.leaves(feasible_set)):
+            kind = type(feasible_set).__name__
+            return InfeasibleActionError(
+                f"The feasible set{who} of observation {_short(obs)}, a {kind}, has a NaN in its numbers, so no action "
+                "is executed: the constraint must return finite ones."
+            )
+        return None
+
+    def explain(self, obs: Observation, action: NDArray[np.floating], who: str, when: str = "") -> ValueError:
+        """The error for an action that may not be executed: its feasible set, if that is the reason.
+
+        `who` names the action, `when` the moment, where that is not part of the name.
+        """
+        fault = self.set_fault(obs, who + when)
+        if fault is not None:
+            return fault
         if not np.all(np.isfinite(action)):
             return InfeasibleActionError(f"The action{who} has a NaN or an infinite entry and was not executed.")
+        feasible_set = self.constraint(obs)
         residuals = np.asarray(feasible_set.residuals(action))
         slopes = np.maximum(np.asarray(feasible_set.slopes()), 1.0)
         worst = int(np.argmax(residuals / slopes))
-        if residuals[worst] / slopes[worst] <= float(feasible_set.tolerance):
+        tolerance = float(certified(self.constraint, feasible_set, feasible_set.point(action))[1])
+        if residuals[worst] / slopes[worst] > tolerance:
             return InfeasibleActionError(
-                f"The action{who} is {float(feasible_set.integrality(action)):.3g} away from integers "
+                f"The action{who} violates '{feasible_set.residual_names()[worst]} <= 0' by {residuals[worst]:.3g} "
                 "and was not executed; pass it through the set's execute, or use on_infeasible='project'."
             )
+        if isinstance(self.constraint, Watched) and np.max(self.constraint.excess(action)) > tolerance:
+            return InfeasibleActionError(f"The action{who} {self.constraint.fault(action)}")
         return InfeasibleActionError(
-            f"The action{who} violates '{feasible_set.residual_names()[worst]} <= 0' by {residuals[worst]:.3g} "
+            f"The action{who} is {float(feasible_set.integrality(action)):.3g} away from integers "
             "and was not executed; pass it through the set's execute, or use on_infeasible='project'."
         )
 
@@ -88,14 +110,16 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
     def __init__(self, env: gym.Env, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         RecordConstructorArgs.__init__(self, constraint=constraint, on_infeasible=on_infeasible)
         gym.Wrapper.__init__(self, env)
-        _check_spaces(env.action_space, env.observation_space, constraint)
-        self.constraint = constraint
+        self.constraint = _in_spaces(constraint, env.action_space, env.observation_space)
         self.on_infeasible: OnInfeasible = on_infeasible
-        self._judge = Judge(constraint, on_infeasible, batched=False)
+        self._judge = Judge(self.constraint, on_infeasible, batched=False)
+        self._shape = _array_shape(env.observation_space)
         self._obs: Observation = None
+        self._made = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, object] | None = None):
-        obs, info = self.env.reset(seed=seed, options=options)
+        self._obs, self._made = None, 0
+        obs, info = restarted(self.env, self._shape, 0, seed=seed, options=options)
         self._obs = _copy(obs)
         return obs, info
 
@@ -104,14 +128,19 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
         proposed = _check_shape(action, self.env.action_space)
         verdict = self._judge(self._obs, proposed)
         if not verdict.executed_violation <= verdict.tolerance:
-            raise self._judge.explain(self._obs, proposed, "")
+            raise self._judge.explain(self._obs, proposed, "", f" at step {self._made}")
         if self.on_infeasible == "project":
-            action = np.asarray(verdict.executed, self.env.action_space.dtype)
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        self._obs = _copy(obs)
+            action = np.array(verdict.executed, self.env.action_space.dtype)  # the environment's own, to write to
+        try:
+            obs, reward, terminated, truncated, info = stepped(self.env, action, self._shape, self._made + 1)
+        except InvalidStepError:
+            self._obs = None  # where the environment is now is not known
+            raise
+        self._obs, self._made = _copy(obs), self._made + 1
         if self.on_infeasible == "project":
             violation = float(verdict.proposed_violation)
-            info = {**info, "executed_action": action, "proposed_violation": violation}
+            executed = np.array(verdict.executed, action.dtype)
+            info = {**info, "executed_action": executed, "proposed_violation": violation}
         return obs, reward, terminated, truncated, info
 
     def action_set(self) -> ActionSet:
@@ -145,14 +174,16 @@ class ConstrainedVectorEnv(VectorWrapper):
 
     def __init__(self, env: VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         super().__init__(env)
-        _check_spaces(env.single_action_space, env.single_observation_space, constraint)
-        self.constraint = constraint
+        self.constraint = _in_spaces(constraint, env.single_action_space, env.single_observation_space)
         self.on_infeasible: OnInfeasible = on_infeasible
-        self._judge = Judge(constraint, on_infeasible, batched=True)
+        self._judge = Judge(self.constraint, on_infeasible, batched=True)
+        self._shape = _array_shape(env.observation_space)
         self._obs: Observation = None
+        self._made = 0
 
     def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, object] | None = None):
-        obs, info = self.env.reset(seed=seed, options=options)  # pyright: ignore[reportArgumentType]
+        self._obs, self._made = None, 0
+        obs, info = restarted_copies(self.env, self._shape, 0, seed=seed, options=options)
         self._obs = _copy(obs)
         return obs, info
 
@@ -164,14 +195,20 @@ class ConstrainedVectorEnv(VectorWrapper):
         if refused.any():
             copy = int(np.argmax(refused))
             obs = jax.tree.map(lambda leaf: leaf[copy], self._obs)
-            raise self._judge.explain(obs, proposed[copy], f" of copy {copy}")
+            raise self._judge.explain(obs, proposed[copy], f" of copy {copy}", f" at step {self._made}")
         if self.on_infeasible == "project":
-            actions = np.asarray(verdict.executed, self.env.action_space.dtype)
-        obs, rewards, terminated, truncated, info = self.env.step(actions)
-        self._obs = _copy(obs)
+            actions = np.array(verdict.executed, self.env.action_space.dtype)  # the environment's own, to write to
+        try:
+            outcome = stepped_copies(self.env, actions, self._shape, self._made + 1)
+        except InvalidStepError:
+            self._obs = None  # where the copies are now is not known
+            raise
+        obs, rewards, terminated, truncated, info = outcome
+        self._obs, self._made = _copy(obs), self._made + 1
         if self.on_infeasible == "project":
-            violation = np.asarray(verdict.proposed_violation)
-            info = {**info, "executed_action": actions, "proposed_violation": violation}
+            violation = np.array(verdict.proposed_violation)
+            executed = np.array(verdict.executed, actions.dtype)
+            info = {**info, "executed_action": executed, "proposed_violation": violation}
         return obs, rewards, terminated, truncated, info
 
     def get_state(self) -> dict[str, NDArray]:
@@ -188,7 +225,7 @@ class ConstrainedVectorEnv(VectorWrapper):
 def constrain(
     env: gym.Env | VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"
 ) -> ConstrainedEnv | ConstrainedVectorEnv:
-    """The environment with every executed action inside `constraint(observation)`.
+    """The environment with every executed action inside `constraint(observation)` and the action space.
 
     Works for any Gymnasium environment or vector environment with a one-dimensional Box action space. The constraint
     is a pure JAX function of the raw observation, for example
@@ -198,14 +235,16 @@ def constrain(
     return wrapper(cast(gym.Env, env), constraint, on_infeasible)  # pyright: ignore[reportArgumentType]
 
 
-def _check_spaces(action_space: gym.Space, observation_space: gym.Space, constraint: Constraint) -> None:
+def _in_spaces(constraint: Constraint, action_space: gym.Space, observation_space: gym.Space) -> Constraint:
+    """The constraint in the action space, or a sentence that says what does not fit."""
     if not isinstance(action_space, gym.spaces.Box) or len(action_space.shape) != 1:
         raise ValueError(
             f"constrain: the action space must be a one-dimensional Box, got {action_space}; "
             "flatten it with a Gymnasium wrapper first."
         )
+    obs = observation_space.sample()
     try:
-        feasible_set = jax.eval_shape(constraint, observation_space.sample())
+        feasible_set = jax.eval_shape(constraint, obs)
     except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as cause:
         raise ValueError(
             "constrain: the constraint must be a pure JAX function of the observation, without Python branches on it "
@@ -219,6 +258,12 @@ def _check_spaces(action_space: gym.Space, observation_space: gym.Space, constra
             f"constrain: the constraint's sets have dim {feasible_set.dim}, but the action space "
             f"has {action_space.shape[0]} entries."
         )
+    return in_action_box(constraint, action_space, obs)
+
+
+def _array_shape(space: gym.Space) -> tuple[int, ...] | None:
+    """The shape of observations that are arrays; of others it is not looked at."""
+    return space.shape if isinstance(space, gym.spaces.Box) else None
 
 
 def _copy(obs: Observation) -> Observation:

@@ -13,6 +13,10 @@ class InfeasibleActionError(ValueError):
     """An action outside its feasible set was about to be executed; nothing was stepped."""
 
 
+class InvalidStepError(ValueError):
+    """An environment returned something that is no observation, reward or end of an episode."""
+
+
 def sentence(error: BaseException) -> str:
     """What a person is told of an error."""
     if isinstance(error, OSError) and error.strerror:

@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 
 import gymnasium as gym
+import jax
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -14,6 +15,7 @@ from gymnasium.utils.env_checker import check_env
 import feasible
 from feasible.constraints import ConstrainedEnv
 from feasible.envs.network import NSFNET, link_rows
+from feasible.envs.network.constrained import feasible_rates
 from tests.envs.registered import BIKES, CHEETAH, CHEETAH_BOX, EVERY, IDS, NETWORK, REACHER, make, make_vec
 from tests.envs.test_network_topology import DIAMOND
 
@@ -51,6 +53,7 @@ def test_constraints_follow_from_the_environments_own_data() -> None:
     corner = np.asarray(bikes.action_set().maximise_linear([0.0, 0.0, 1.0, 2.0]))
     np.testing.assert_array_equal(corner, [0, 0, 30, 40])
     rates = make(NETWORK).constraint(np.zeros(40))
+    jax.tree.map(np.testing.assert_array_equal, rates, feasible_rates(NSFNET))  # all of it lies in the action space
     A, b, _ = link_rows(NSFNET)
     vertices = np.asarray(rates.vertices)  # pyright: ignore[reportAttributeAccessIssue]
     assert len(vertices) == 44

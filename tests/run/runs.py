@@ -15,6 +15,7 @@ import jax
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
+from feasible.action_box import Constraint
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import Plain
 from feasible.run.evaluate import compiled_policy
@@ -73,10 +74,10 @@ def programs_shared() -> Iterator[None]:
     """Runs with equal algorithms and the same constraint share their programs, traced once."""
 
     def share(make: Callable[..., object]) -> Callable[..., object]:
-        made: dict[tuple[str, int], object] = {}
+        made: dict[tuple[str, Constraint], object] = {}
 
         def shared(algorithm: Algorithm | Sequence[Algorithm], spec: Spec) -> object:
-            key = repr(algorithm), id(spec.constraint)
+            key = repr(algorithm), spec.constraint
             made[key] = made.get(key) or make(algorithm, spec)
             return made[key]
 

@@ -12,6 +12,7 @@ from feasible.algorithms.on_policy import OnPolicy
 from feasible.algorithms.ppo import PPO
 from feasible.catalogue.registry import TASKS
 from feasible.constraints import ConstrainedVectorEnv
+from feasible.errors import InvalidStepError
 from feasible.run.batch_driver import BatchDriver
 from feasible.run.drive.finite import NotFiniteError
 from feasible.run.folder import RunFolder, read_metrics
@@ -21,7 +22,7 @@ from feasible.run.training import Outcome, train
 from feasible.run.vector_plant import VectorPlant
 from tests.run.runs import Killed, assert_equal_runs, lines_without_time
 from tests.run.test_training import At
-from tests.run.toys import Drift, Fault, SavedDrift, force, toy_plant, toy_task
+from tests.run.toys import UNREADABLE, Drift, Fault, SavedDrift, Unreadable, Writing, force, toy_plant, toy_task
 
 SMALL = {"horizon": 40, "minibatch": 8, "epochs": 2, "hidden_layers": [8]}
 TOY = PPO(horizon=40, minibatch=8, epochs=2, hidden_layers=(8,), copies=2)
@@ -128,3 +129,17 @@ def test_rollouts_of_one_copy_and_of_the_plain_driver_have_the_same_fields() -> 
     one: OnPolicy = replace(TOY, copies=1)
     assert Programs(one, toy_plant().spec).shape.obs.shape == (3,)
     assert Programs(TOY, toy_plant().spec).shape.obs.shape == (2, 3)
+
+
+def test_actions_can_be_written_to_and_a_step_that_cannot_be_read_is_named(programs: Programs) -> None:
+    plain, written = (driver(programs, copies(["", ""], kind=kind)) for kind in (SavedDrift, Writing))
+    for learner in (plain, written):
+        learner.start()
+        learner.advance(20)
+    np.testing.assert_array_equal(plain.carry.algorithm.rollout.rows, written.carry.algorithm.rollout.rows)
+    change, _ = UNREADABLE["longer"]
+    env = SyncVectorEnv([SavedDrift, lambda: Unreadable(change)], autoreset_mode=AutoresetMode.SAME_STEP)
+    learner = driver(programs, VectorPlant(ConstrainedVectorEnv(env, force)))
+    learner.start()
+    with pytest.raises(InvalidStepError, match=r"The observation of copy 1 has shape \(4,\) at step 4"):
+        learner.advance(20)

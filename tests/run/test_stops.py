@@ -1,9 +1,11 @@
 """What stops a run: numbers that are not finite, empty sets, actions outside them; where, what and where to look."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import gymnasium as gym
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,14 +14,14 @@ from feasible import sets
 from feasible.catalogue.registry import TASKS
 from feasible.cli import main
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Constraint
-from feasible.errors import EmptySetError, InfeasibleActionError
+from feasible.errors import EmptySetError, InfeasibleActionError, InvalidStepError
 from feasible.run.drive.finite import NotFiniteError
 from feasible.run.driver import Driver
 from feasible.run.environment import plant
-from feasible.run.evaluate import compiled_policy, evaluate, evaluation_seeds
+from feasible.run.evaluate import Evaluation, compiled_policy, evaluate, evaluation_seeds
 from feasible.run.launch import configure, new_run
 from tests.run.runs import files
-from tests.run.toys import TOY, Drift, Fault, force, toy_plant, toy_task
+from tests.run.toys import TOY, UNREADABLE, Drift, Fault, SavedDrift, Unreadable, Writing, force, toy_plant, toy_task
 
 pytestmark = pytest.mark.usefixtures("shared_programs")
 
@@ -63,6 +65,60 @@ def test_a_loss_that_is_not_finite() -> None:
 def test_an_empty_set(at: int) -> None:
     with pytest.raises(EmptySetError, match=rf"The feasible set after step {at} of observation \[.*-1\. *\] is empty:"):
         trained("empty", at)
+
+
+def test_a_set_that_reaches_out_of_the_action_space() -> None:
+    said = (
+        r"The action after step 2 is -?[\d.]+ in entry [01], (above the upper bound 1|below the lower bound -1) of the"
+    )
+    with pytest.raises(InfeasibleActionError, match=said):
+        trained("wide", 2)
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_step_that_cannot_be_read(name: str) -> None:
+    change, said = UNREADABLE[name]
+    driver = started(Driver(TOY, plant(ConstrainedEnv(Unreadable(change), force)), seed=0))
+    with pytest.raises(InvalidStepError, match=said):
+        driver.advance(5)
+
+
+def test_ends_and_beginnings_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    no_end = Unreadable(lambda outcome: (*outcome[:2], None, *outcome[3:]))
+    with pytest.raises(
+        InvalidStepError, match="The terminated is None at step 2: the environment must give one number"
+    ):
+        started(Driver(TOY, plant(ConstrainedEnv(no_end, force)), seed=0)).advance(5)
+    ending = Drift()
+    driver = started(Driver(TOY, plant(ConstrainedEnv(ending, force)), seed=0))
+    monkeypatch.setattr(ending, "reset", lambda **options: np.zeros(3))
+    with pytest.raises(InvalidStepError, match=r"returned an array .* from reset at step \d+: it must return \(obs"):
+        driver.advance(50)
+
+
+def test_errors_of_the_environment_itself_pass() -> None:
+    driver = started(Driver(TOY, plant(ConstrainedEnv(Unreadable(lambda outcome: int("x")), force)), seed=0))
+    with pytest.raises(ValueError, match="invalid literal for int"):
+        driver.advance(5)
+
+
+def test_a_set_with_a_nan() -> None:
+    def constraint(obs: np.ndarray) -> sets.Ball:
+        return sets.Ball(jnp.zeros(2), jnp.sqrt(obs[2]))
+
+    driver = started(Driver(TOY, plant(ConstrainedEnv(Drift("empty", 2), constraint)), seed=0))
+    said = r"The feasible set after step 2 of observation \[.*-1\. *\] cannot be made, .* Ball: radius must be finite"
+    with pytest.raises(InfeasibleActionError, match=said):
+        driver.advance(5)
+
+
+def test_actions_can_be_written_to_and_nothing_kept_changes() -> None:
+    drivers = [started(Driver(TOY, toy_plant(kind), seed=0)) for kind in (SavedDrift, Writing)]
+    for driver in drivers:
+        driver.advance(20)
+    plain, written = (jax.tree.leaves(driver.carry) for driver in drivers)
+    for left, right in zip(plain, written, strict=True):
+        np.testing.assert_array_equal(left, right)
 
 
 EMPTIED: dict[str, Constraint] = {
@@ -144,10 +200,19 @@ def test_a_run_says_where_its_last_checkpoint_is(
     ],
 )
 def test_evaluations_stop_too(fault: Fault, error: type[Exception], said: str) -> None:
-    copies = gym.vector.SyncVectorEnv([lambda: Drift(fault, 5)] * 2, autoreset_mode=gym.vector.AutoresetMode.SAME_STEP)
-    driver = Driver(TOY, toy_plant(), seed=0)
-    driver.start()
-    act = compiled_policy(TOY, driver.plant.spec)
-    policy = TOY.policy(driver.carry.algorithm)
     with pytest.raises(error, match=said):
-        evaluate(act, policy, ConstrainedVectorEnv(copies, force), evaluation_seeds(0, 0, 2))
+        evaluated(lambda: Drift(fault, 5))
+
+
+def evaluated(make: Callable[[], gym.Env]) -> Evaluation:
+    copies = gym.vector.SyncVectorEnv([make] * 2, autoreset_mode=gym.vector.AutoresetMode.SAME_STEP)
+    driver = started(Driver(TOY, toy_plant(), seed=0))
+    act, policy = compiled_policy(TOY, driver.plant.spec), TOY.policy(driver.carry.algorithm)
+    return evaluate(act, policy, ConstrainedVectorEnv(copies, force), evaluation_seeds(0, 0, 2))
+
+
+def test_evaluations_read_and_write_as_training_does() -> None:
+    change, _ = UNREADABLE["longer"]
+    with pytest.raises(InvalidStepError, match=r"The observation of copy 0 has shape \(4,\) at step 2"):
+        evaluated(lambda: Unreadable(change))
+    assert evaluated(Writing) == evaluated(SavedDrift)

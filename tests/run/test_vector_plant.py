@@ -7,11 +7,12 @@ from numpy.typing import NDArray
 
 from feasible.catalogue import registry
 from feasible.constraints import ConstrainedVectorEnv
+from feasible.errors import InvalidStepError
 from feasible.run.drive.finite import NotFiniteError
 from feasible.run.drive.step import pack
 from feasible.run.environment import plant
 from feasible.run.vector_plant import VectorPlant
-from tests.run.toys import Fault, SavedDrift, force
+from tests.run.toys import UNREADABLE, Fault, SavedDrift, Unreadable, force
 
 SEEDS = (3, 0, 7)
 
@@ -34,7 +35,7 @@ def test_every_copy_gives_the_packets_of_the_single_environment_with_its_seed(ta
     copies = toys() if task == "toy" else VectorPlant(registry.make_vec(task, 3, threads=2))
     chosen = actions(copies, steps)
     seen = copies.reset(SEEDS)
-    played = [copies.step(chosen[k]) for k in range(steps)]
+    played = [copies.step(chosen[k], k + 1) for k in range(steps)]
     ends = 0
     for copy, seed in enumerate(SEEDS):
         env = SavedDrift() if task == "toy" else plant(registry.make(task)).env
@@ -64,12 +65,12 @@ def test_restored_copies_go_on_as_they_would_have(task: str) -> None:
     chosen = actions(copies, 90)
     copies.reset(SEEDS)
     for k in range(30):
-        copies.step(chosen[k])
+        copies.step(chosen[k], k + 1)
     assert copies.restorable
     restored.reset((1, 2, 3))
     restored.set_state({name: array.copy() for name, array in copies.get_state().items()})
     for k in range(30, 90):
-        np.testing.assert_array_equal(copies.step(chosen[k]).packets, restored.step(chosen[k]).packets)
+        np.testing.assert_array_equal(copies.step(chosen[k], k + 1).packets, restored.step(chosen[k], k + 1).packets)
 
 
 def test_the_spec_is_that_of_the_single_environment() -> None:
@@ -92,8 +93,8 @@ def test_a_number_that_is_not_finite_names_its_copy(fault: Fault, says: str) -> 
     chosen = actions(copies, 4)
     copies.reset(SEEDS)
     for k in range(3):
-        copies.step(chosen[k]).check(k + 1)
-    steps = copies.step(chosen[3])
+        copies.step(chosen[k], k + 1).check(k + 1)
+    steps = copies.step(chosen[3], 4)
     assert list(steps.faults(4)) == [1]
     with pytest.raises(NotFiniteError, match=says):
         steps.check(4)
@@ -108,3 +109,16 @@ def test_copies_that_start_again_a_step_late_are_refused() -> None:
     late = SyncVectorEnv([SavedDrift] * 2, autoreset_mode=AutoresetMode.NEXT_STEP)
     with pytest.raises(ValueError, match="SAME_STEP"):
         VectorPlant(ConstrainedVectorEnv(late, force))
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_step_that_cannot_be_read_names_its_copy(name: str) -> None:
+    change, said = UNREADABLE[name]
+    env = SyncVectorEnv([SavedDrift, lambda: Unreadable(change)], autoreset_mode=AutoresetMode.SAME_STEP)
+    copies = VectorPlant(ConstrainedVectorEnv(env, force))
+    copies.reset(SEEDS[:2])
+    idle = np.zeros((2, 2), np.float32)
+    copies.step(idle, 1)
+    with pytest.raises(InvalidStepError, match=said) as stop:
+        copies.step(idle, 2)
+    assert " of copy 1 " in str(stop.value)

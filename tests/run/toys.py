@@ -1,9 +1,9 @@
 """A toy task: a point that drifts, pushed with a force of bounded length; it can be told to go wrong at a step."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, cast
 
 import gymnasium as gym
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Observati
 from feasible.envs.generators import pack_generator, unpack_generator
 from feasible.run.environment import Plant, plant
 
-Fault = Literal["", "observation", "reward", "loss", "empty", "first observation"]
+Fault = Literal["", "observation", "reward", "loss", "empty", "wide", "first observation"]
 TOY = DDPG(
     rule=FrankWolfe(0.05), noise=0.1, warmup=10, batch_size=16, replay_size=37, hidden_layers=(8, 8), actor_rate=1e-2
 )
@@ -51,7 +51,7 @@ class Drift(gym.Env):
         reward, obs = -float(self.point @ self.point), self._obs()
         if self.fault and self.steps >= self.at:
             obs[1] = np.nan if self.fault == "observation" else obs[1]
-            obs[2] = -1.0 if self.fault == "empty" else obs[2]
+            obs[2] = {"empty": -1.0, "wide": 9.0}.get(self.fault, obs[2])
             reward = {"reward": math.nan, "loss": 1e30}.get(self.fault, reward)
         return obs, reward, bool(abs(self.point[0]) > 3), self.time == 20, {}
 
@@ -70,6 +70,44 @@ class SavedDrift(Drift):
         self.point = state["point"].copy()
         self.time, self.steps = (int(n) for n in state["counted"])
         self.np_random = unpack_generator(state["generator"])
+
+
+class Unreadable(SavedDrift):
+    """From its second step on, what a step returns is changed."""
+
+    def __init__(self, change: Callable[[tuple], object]):
+        super().__init__()
+        self.change = change
+
+    def step(self, action: NDArray[np.floating]):
+        outcome = super().step(action)
+        return cast(tuple, self.change(outcome)) if self.steps > 1 else outcome
+
+
+def observing(change: Callable[[NDArray], object]) -> Callable[[tuple], object]:
+    return lambda outcome: (change(outcome[0]), *outcome[1:])
+
+
+UNREADABLE: dict[str, tuple[Callable[[tuple], object], str]] = {
+    "longer": (observing(lambda obs: np.append(obs, 1.0)), r"observation.* has shape \(4,\) at step 2, but the"),
+    "column": (observing(lambda obs: obs[:, None]), r"observation.* has shape \(3, 1\) at step 2, but the"),
+    "number": (observing(lambda obs: 0.5), r"observation.* has shape \(\) at step 2, but the"),
+    "none": (observing(lambda obs: None), "observation.* is None at step 2: "),
+    "text": (observing(lambda obs: "abc"), "observation.* is 'abc' at step 2: "),
+    "words": (observing(lambda obs: np.array(["a", "b", "c"])), "observation.* is an array of <U1 .* at step 2: "),
+    "rewards": (lambda outcome: (outcome[0], np.zeros(2), *outcome[2:]), "The reward.* at step 2"),
+    "four": (lambda outcome: outcome[:4], "The environment.* returned .* from step 2: it must return "),
+}
+"""By name: how an outcome is changed, and what is said of it."""
+
+
+class Writing(SavedDrift):
+    """Writes to the actions that it is given."""
+
+    def step(self, action: NDArray[np.floating]):
+        outcome = super().step(action)
+        action[:] = 7.0
+        return outcome
 
 
 def force(obs: Observation) -> sets.Ball:

@@ -9,8 +9,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.vector import VectorEnv
 
-from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Constraint, Observation
-from feasible.sets.base import ActionSet
+from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv
 
 
 class RegisteredEnv(ConstrainedEnv):
@@ -45,13 +44,3 @@ class RegisteredVectorEnv(ConstrainedVectorEnv):
     @property
     def unwrapped(self) -> VectorEnv:
         return self
-
-
-def fixed(feasible_set: ActionSet) -> Constraint:
-    """The constraint that is the same set at every observation."""
-
-    def constraint(obs: Observation) -> ActionSet:
-        del obs
-        return feasible_set
-
-    return constraint

@@ -79,7 +79,7 @@ class BatchDriver(Generic[State]):
             actions, self._actions = self._actions, None
             if actions is None:
                 raise RuntimeError(f"The run was stopped by an error at step {self.step} and cannot go on from there.")
-            steps = plant.step(actions)
+            steps = plant.step(actions, self.step + copies)
             self.step += copies
             steps.check(self.step)
             for copy, reward in enumerate(steps.rewards.tolist()):
@@ -110,16 +110,19 @@ class BatchDriver(Generic[State]):
         if self.step >= self.algorithm.warmup:
             tally.proposed_violations += int(proposed.sum())
             tally.intended_violations += int(intended.sum())
-        self._actions = rows[:, :size]
+        self._actions = rows[:, :size].copy()  # the environments' own, to write to
         return numbers
 
     def _explain(self, numbers: NDArray, rows: NDArray, obs: NDArray) -> Exception:
-        """Why the run cannot go on: the losses first, since where the networks have gone the actions only follow."""
+        """Why the run cannot go on: a set, the losses, an action; where one has gone, those after it only follow."""
+        size, judge = self._size, Judge(self.plant.constraint, "raise", batched=False)
+        copy = int(np.argmax(~(rows[:, size] <= rows[:, size + 1])))
+        who = f" of copy {copy} after step {self.step}"
+        fault = judge.set_fault(obs[copy], who)
+        if fault is not None:
+            return fault
         metrics = self.programs.program(self.step).metrics if self.step else ()
         diverged = learned_fault(metrics, numbers[rows.size :], self.step)
         if diverged is not None:
             return diverged
-        size = self._size
-        copy = int(np.argmax(~(rows[:, size] <= rows[:, size + 1])))
-        judge = Judge(self.plant.constraint, "raise", batched=False)
-        return judge.explain(obs[copy], rows[copy, :size], f" of copy {copy} after step {self.step}")
+        return judge.explain(obs[copy], rows[copy, :size], who)

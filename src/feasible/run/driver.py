@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from feasible.algorithms.base import Algorithm, State
 from feasible.constraints import Judge
+from feasible.outcomes import restarted, stepped
 from feasible.run.drive.finite import finite, learned_fault, observed_fault
 from feasible.run.drive.step import JUDGEMENTS, Carry, pack
 from feasible.run.environment import Plant
@@ -101,10 +102,7 @@ class Driver(Generic[State]):
 
     def start(self) -> None:
         """Begin a run: the environment's first observation, the initial state, the first action."""
-        self.plant.take()
-        obs, _ = self.plant.env.reset(seed=self.seed)
-        obs = np.asarray(obs, np.float32)
-        self._check(obs, 0.0)
+        obs = self._restart(self.seed)
         self._leaves, report = self.programs.first(jax.random.key(self.seed), obs)
         self._take(report, obs)
 
@@ -115,11 +113,8 @@ class Driver(Generic[State]):
 
     def restore_in_new_episode(self, carry: Carry[State], step: int, tally: Tally) -> None:
         """The same for an environment whose state cannot be saved: the running episode is given up."""
-        self.plant.take()
-        obs, _ = self.plant.env.reset(seed=self.seed + step)
-        obs = np.asarray(obs, np.float32)
         self.step, self.tally = step, replace(tally, episode_return=0.0)
-        self._check(obs, 0.0)
+        obs = self._restart(self.seed + step)
         warm = step < self.algorithm.warmup
         self._leaves, report = self.programs.begin(jax.tree.leaves(carry), obs, warm)
         self._take(report, obs)
@@ -131,6 +126,7 @@ class Driver(Generic[State]):
     def advance(self, until: int, made: Callable[[int], None] = lambda step: None) -> None:
         """Make steps until `until` have been made in all; `made` hears of each."""
         env, tally, begin = self.plant.env, self.tally, self._size + len(JUDGEMENTS)
+        size, shape = self.plant.spec.observation_size, (self.plant.spec.observation_size,)
         if self.plant.moved:
             self.restore_in_new_episode(self.carry, self.step, tally)
             tally = self.tally
@@ -138,19 +134,19 @@ class Driver(Generic[State]):
             action, self._action = self._action, None
             if action is None:
                 raise RuntimeError(f"The run was stopped by an error at step {self.step} and cannot go on from there.")
-            next_obs, reward, terminated, truncated, _ = env.step(action)
+            next_obs, reward, terminated, truncated, _ = stepped(env, action, shape, self.step + 1)
             reward, ended = float(reward), terminated or truncated
             tally.episode_return += reward
             seen = next_obs
             if ended:
                 tally.finished_returns.append(tally.episode_return)
                 tally.episode_return = 0.0
-                seen, _ = env.reset()
-            packet = pack(next_obs, reward, terminated, truncated, seen)
+                seen, _ = restarted(env, shape, self.step + 1)
             self.step += 1
+            packet = pack(next_obs, reward, terminated, truncated, seen)
             if not finite(packet):
-                self._check(packet[: len(next_obs)], reward)
-                self._check(packet[len(next_obs) : 2 * len(next_obs)], 0.0)
+                self._check(packet[:size], reward)
+                self._check(packet[size : 2 * size], 0.0)
             program = self.programs.program(self.step)
             self._leaves, report = program.function(self._leaves, packet)
             numbers = self._take(report, seen)
@@ -169,8 +165,16 @@ class Driver(Generic[State]):
         if self.step >= self.algorithm.warmup:
             tally.proposed_violations += int(proposed)
             tally.intended_violations += int(intended)
-        self._action = numbers[:size]
+        self._action = numbers[:size].copy()  # the environment's own, to write to
         return numbers
+
+    def _restart(self, seed: int) -> Float[np.ndarray, " o"]:
+        """Take the environment over at the beginning of an episode."""
+        self.plant.take()
+        obs, _ = restarted(self.plant.env, (self.plant.spec.observation_size,), self.step, seed=seed)
+        obs = np.asarray(obs, np.float32)
+        self._check(obs, 0.0)
+        return obs
 
     def _check(self, obs: NDArray, reward: float) -> None:
         fault = observed_fault(obs, reward, self.step)
@@ -178,11 +182,13 @@ class Driver(Generic[State]):
             raise fault
 
     def _explain(self, numbers: Float[np.ndarray, " r"], obs: Float[np.ndarray, " o"]) -> Exception:
-        """Why the run cannot go on: the losses first, since where the networks have gone the action only follows."""
-        size = self._size
+        """Why the run cannot go on: the set, the losses, the action; where one has gone, those after it only follow."""
+        size, judge, who = self._size, Judge(self.plant.constraint, "raise", batched=False), f" after step {self.step}"
+        fault = judge.set_fault(obs, who)
+        if fault is not None:
+            return fault
         metrics = self.programs.program(self.step).metrics if self.step else ()  # a resumed episode starts without
         diverged = learned_fault(metrics, numbers[size + len(JUDGEMENTS) :], self.step)
         if diverged is not None:
             return diverged
-        judge = Judge(self.plant.constraint, "raise", batched=False)
-        return judge.explain(obs, numbers[:size], f" after step {self.step}")
+        return judge.explain(obs, numbers[:size], who)

@@ -13,8 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
+from feasible.action_box import certified
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.constraints import ConstrainedVectorEnv, Judge
+from feasible.outcomes import restarted_copies, stepped_copies
 from feasible.run.drive.finite import NotFiniteError
 from feasible.run.drive.step import full_precision
 
@@ -48,7 +50,7 @@ def certified_action(
     """[action | violation | tolerance]: acting without exploration, with the violation of what is to be executed."""
     decision = algorithm.act(policy, spec, obs, jax.random.key(0), explore=False)
     feasible_set = spec.feasible_set(obs)
-    judgement = jnp.stack([feasible_set.violation(decision.executed), feasible_set.tolerance])
+    judgement = jnp.stack(certified(spec.constraint, feasible_set, decision.executed))
     return jnp.concatenate([decision.executed, judgement.astype(decision.executed.dtype)])
 
 
@@ -86,14 +88,16 @@ def play(
     `refuse` hears of a copy that cannot go on, and says which copies are given up with it.
     """
     simulator, judge = env.env, Judge(env.constraint, "raise", batched=False)
-    obs, _ = simulator.reset(seed=seeds)  # pyright: ignore[reportArgumentType]
+    shape, step = simulator.observation_space.shape, 0
+    obs, _ = restarted_copies(simulator, shape, step, seed=seeds)
     returns, largest = np.zeros(len(seeds)), np.zeros(len(seeds))
     given_up = np.zeros(len(seeds), bool) if left_out is None else left_out.copy()
     running = ~given_up
     while running.any():
         seen = np.asarray(obs, np.float32)
         rows = act(seen)
-        actions, violations, tolerances = rows[:, :-2], rows[:, -2], rows[:, -1]
+        # The environment's own actions, to write to.
+        actions, violations, tolerances = rows[:, :-2].copy(), rows[:, -2], rows[:, -1]
         for copy in np.flatnonzero(running & ~(violations <= tolerances)).tolist():
             if not given_up[copy]:
                 error = judge.explain(seen[copy], actions[copy], f" of evaluation episode {copy}")
@@ -103,7 +107,8 @@ def play(
             # Some action that the simulator can step with: that of a copy which goes on.
             actions = np.where(given_up[:, None], actions[np.argmax(running)], actions)
         np.maximum(largest, violations, out=largest, where=running)
-        obs, rewards, terminated, truncated, _ = simulator.step(actions)
+        step += 1
+        obs, rewards, terminated, truncated, _ = stepped_copies(simulator, actions, shape, step)
         for copy in np.flatnonzero(running & ~np.isfinite(rewards)).tolist():
             if not given_up[copy]:
                 error = NotFiniteError(

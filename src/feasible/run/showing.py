@@ -56,7 +56,7 @@ def film(act: Policy, policy: object, task: str, seed: int, path: Path) -> None:
         while running:
             writer.append_data(_even(np.asarray(env.render())))  # pyright: ignore[reportAttributeAccessIssue]
             row = np.asarray(act(policy, np.asarray(obs, np.float32)[None]))[0]
-            obs, _, terminated, truncated, _ = env.step(row[:-2])
+            obs, _, terminated, truncated, _ = env.step(row[:-2].copy())
             running = not (terminated or truncated)
     env.close()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.description import build_algorithm
 from feasible.catalogue import registry
-from feasible.errors import EmptySetError, InfeasibleActionError
+from feasible.errors import EmptySetError, InfeasibleActionError, InvalidStepError
 from feasible.run import checkpoint
 from feasible.run.batch_driver import BatchDriver
 from feasible.run.drive.finite import NotFiniteError
@@ -103,7 +103,7 @@ def train(folder: RunFolder, watcher: Watcher | None = None) -> Outcome:
             watcher.begin(config, driver.step)
             with halted_by(driver, (signal.SIGINT, signal.SIGTERM)):
                 return _Run(config, folder, algorithm, driver, watcher).to_the_end()
-        except (NotFiniteError, InfeasibleActionError, EmptySetError) as error:
+        except (NotFiniteError, InfeasibleActionError, EmptySetError, InvalidStepError) as error:
             raise type(error)(f"{error} {_last_state(folder)}") from error
 
 

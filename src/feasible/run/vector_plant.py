@@ -9,10 +9,10 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from jaxtyping import Bool, Float, Float64
 
 from feasible.algorithms.base import Spec
-from feasible.algorithms.spec import spec_of
 from feasible.constraints import ConstrainedVectorEnv
+from feasible.outcomes import check_observation, restarted_copies, stepped_copies
 from feasible.run.drive.finite import NotFiniteError, finite, observed_fault
-from feasible.run.environment import State
+from feasible.run.environment import State, spec_of
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class VectorPlant:
 
     >>> plant = VectorPlant(registry.make_vec("halfcheetah", 40, threads=15))
     >>> seen = plant.reset(seeds)             # the observations to act on, float32
-    >>> steps = plant.step(actions)           # what became of them
+    >>> steps = plant.step(actions, 1)        # what became of them
     """
 
     def __init__(self, env: ConstrainedVectorEnv):
@@ -58,11 +58,12 @@ class VectorPlant:
         self.spec: Spec = spec_of(env)
         self.copies = env.num_envs
         size = self.spec.observation_size
+        self._shape = (self.copies, size)
         self._next, self._seen = slice(size), slice(size, 2 * size)
 
     def reset(self, seeds: Sequence[int]) -> Float[np.ndarray, "copies o"]:
         """Start an episode in every copy, each as the single environment with its seed does."""
-        obs, _ = self.env.reset(seed=list(seeds))  # pyright: ignore[reportArgumentType]
+        obs, _ = restarted_copies(self.env, self._shape, 0, seed=list(seeds))
         seen = np.asarray(obs, np.float32)
         for copy, row in enumerate(seen):
             fault = observed_fault(row, 0.0, 0, f" of copy {copy}")
@@ -70,15 +71,19 @@ class VectorPlant:
                 raise fault
         return seen
 
-    def step(self, actions: Float[np.ndarray, "copies n"]) -> Steps:
-        """Step every copy. The packets are new arrays; costs a few microseconds besides the environment."""
-        seen, rewards, terminated, truncated, infos = self.env.step(actions)
+    def step(self, actions: Float[np.ndarray, "copies n"], step: int) -> Steps:
+        """Step every copy; `step` is the number that a fault is told with.
+
+        The packets are new arrays; costs a few microseconds besides the environment.
+        """
+        seen, rewards, terminated, truncated, infos = stepped_copies(self.env, actions, self._shape, step)
         packets = np.empty((self.copies, 2 * self.spec.observation_size + 3), np.float32)
         packets[:, self._next] = packets[:, self._seen] = seen
         packets[:, -3], packets[:, -2], packets[:, -1] = rewards, terminated, truncated
         ended = terminated | truncated
         if ended.any():
             for copy in np.flatnonzero(ended):
+                check_observation(infos["final_obs"][copy], self._shape[1:], step, f" of copy {copy}")
                 packets[copy, self._next] = infos["final_obs"][copy]
         return Steps(packets, np.asarray(rewards, np.float64), ended)
 

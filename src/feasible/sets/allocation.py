@@ -6,7 +6,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, require, scalar
 from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn, entries
-from feasible.sets.box import box_exit, ordered_bounds
+from feasible.sets.box import Bound, box_exit, inside, ordered_bounds, tighter
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.solve.breakpoints import fill_by_worth, nearest_on_budget
 
@@ -97,6 +97,11 @@ class Allocation(ActionSet):
     def execute(self, z: Numbers) -> Float[Array, " n"]:
         return self.project(z)
 
+    def clipped(self, low: Bound, high: Bound) -> "Allocation":
+        if inside(self.low, self.high, low, high):
+            return self
+        return Allocation(self.total, *tighter(self.low, self.high, low, high))
+
 
 class AllocationAtMost(ActionSet):
     """{a : low <= a <= high, sum_i a_i <= total}.
@@ -169,6 +174,11 @@ class AllocationAtMost(ActionSet):
 
     def execute(self, z: Numbers) -> Float[Array, " n"]:
         return self.project(z)
+
+    def clipped(self, low: Bound, high: Bound) -> "AllocationAtMost":
+        if inside(self.low, self.high, low, high):
+            return self
+        return AllocationAtMost(self.total, *tighter(self.low, self.high, low, high))
 
     def _reach(self) -> Float[Array, " n"]:
         """How far each coordinate can rise above `low` before the total is used."""

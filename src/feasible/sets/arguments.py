@@ -15,7 +15,7 @@ from jaxtyping import Array, ArrayLike
 Numbers: TypeAlias = ArrayLike | Sequence[float] | Sequence[Sequence[float]] | Sequence[ArrayLike]
 
 
-def known(*values: Array) -> bool:
+def known(*values: Array | np.ndarray) -> bool:
     """Whether all the values can be read now, i.e. none is being traced."""
     return not any(isinstance(value, Tracer) for value in values)
 

@@ -19,6 +19,8 @@ from feasible.sets.arguments import Numbers
 if TYPE_CHECKING:
     import numpy as np
 
+    from feasible.sets.box import Bound
+
 Owner = TypeVar("Owner")
 Answer = TypeVar("Answer")
 
@@ -199,6 +201,23 @@ class ActionSet(eqx.Module):
                 "batches go through jax.vmap."
             )
         return vector
+
+    def clipped(self, low: "Bound", high: "Bound", /) -> "ActionSet | None":
+        """The part in the box {low <= a <= high}, where a set of the same kind says it; None where none does.
+
+        A set whose own bounds are known to lie in the box answers itself. Bounds may be infinite.
+        """
+        return None
+
+    @final
+    def within(self, low: Numbers, high: Numbers) -> "ActionSet":
+        """The part in the box {low <= a <= high}; itself, where it is known to lie there up to the tolerance.
+
+        Bounds may be infinite. Where the set is known, its extents say so, at the cost of 2 dim linear maximisations.
+        """
+        from feasible.sets.intersection import cut  # may be an intersection: import on use
+
+        return cut(self, low, high)
 
     @final
     def __and__(self, other: "ActionSet") -> "ActionSet":

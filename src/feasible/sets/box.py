@@ -1,14 +1,29 @@
 """The box {low <= a <= high}."""
 
+from typing import Protocol, TypeAlias, TypeVar
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
-from feasible.sets.arguments import Numbers, floats, require, vectors
-from feasible.sets.base import ActionSet, compiled, drawn, entries
+from feasible.sets.arguments import Numbers, floats, known, require, vectors
+from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn, entries
 from feasible.sets.sampling import gaussian
 from feasible.solve.breakpoints import clamp
+
+# One side of a box, known, of a set's length and dtype; entries may be infinite.
+Bound: TypeAlias = Float[np.ndarray, " n"]
+
+
+class _Symmetric(Protocol):
+    @property
+    def bound(self) -> Float[Array, " n"]: ...
+
+
+Symmetric = TypeVar("Symmetric", bound=_Symmetric)
 
 
 class Box(ActionSet):
@@ -72,6 +87,31 @@ class Box(ActionSet):
 
     def execute(self, z: Numbers) -> Float[Array, " n"]:
         return self.project(z)
+
+    def clipped(self, low: Bound, high: Bound) -> "Box":
+        return self if inside(self.low, self.high, low, high) else Box(*tighter(self.low, self.high, low, high))
+
+
+def inside(low: Array | Bound, high: Array | Bound, least: Bound, most: Bound) -> bool:
+    """Whether low and high are known to lie between least and most, up to the tolerance of the smaller of the boxes."""
+    if not known(low, high):
+        return False
+    sides = np.stack([least, most])
+    scale = min(np.max(np.abs([low, high])), np.max(np.abs(sides), where=np.isfinite(sides), initial=0.0))
+    slack = TOLERANCE * scale
+    return bool(np.all(np.asarray(low) >= least - slack) and np.all(np.asarray(high) <= most + slack))
+
+
+def tighter(low: Array, high: Array, least: Bound, most: Bound) -> tuple[Array, Array]:
+    """The bounds of the box that lies in both."""
+    return jnp.maximum(low, least), jnp.minimum(high, most)
+
+
+def narrower(one: Symmetric, least: Bound, most: Bound) -> Symmetric | None:
+    """A set in a box |a_i| <= bound_i in another box as well, where that is symmetric too or excludes nothing."""
+    if known(one.bound) and inside(-np.asarray(one.bound), one.bound, least, most):
+        return one
+    return eqx.tree_at(lambda s: s.bound, one, jnp.minimum(one.bound, most)) if np.array_equal(least, -most) else None
 
 
 def ordered_bounds(owner: str, low: Array, high: Array) -> list[Array]:

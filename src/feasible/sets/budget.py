@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, require, scalar, vectors
 from feasible.sets.base import ActionSet, compiled, drawn, entries
-from feasible.sets.box import box_exit
+from feasible.sets.box import Bound, box_exit, narrower
 from feasible.sets.sampling import hit_and_run
 from feasible.solve.breakpoints import convex_exit
 
@@ -75,3 +75,6 @@ class BudgetBox(ActionSet):
 
     def execute(self, z: Numbers) -> Float[Array, " n"]:
         return self.project(z)
+
+    def clipped(self, low: Bound, high: Bound) -> "BudgetBox | None":
+        return narrower(self, low, high)

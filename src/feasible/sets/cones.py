@@ -14,6 +14,7 @@ from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, require
 from feasible.sets.ball import safe_norm
 from feasible.sets.base import ActionSet, compiled, drawn
+from feasible.sets.box import Bound
 from feasible.sets.polytope import Polytope
 from feasible.sets.sampling import hit_and_run
 from feasible.solve.conic import minimise_over_cones
@@ -112,6 +113,13 @@ class ConePolytope(ActionSet):
 
     def execute(self, z: Numbers) -> Float[Array, " n"]:
         return self.project(z)
+
+    def clipped(self, low: Bound, high: Bound) -> "ConePolytope":
+        polytope = self.polytope.clipped(low, high)
+        if polytope is self.polytope:
+            return self
+        blocks = zip(self._split(self.map), self._split(self.offset), strict=True)
+        return ConePolytope(polytope, [Cone(rows[1:], rest[1:], rows[0], rest[0]) for rows, rest in blocks])
 
     @property
     def _equalities(self) -> int:

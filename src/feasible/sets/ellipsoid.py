@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, require, scalar, vectors
 from feasible.sets.base import ActionSet, compiled, drawn, entries
-from feasible.sets.box import box_exit
+from feasible.sets.box import Bound, box_exit, narrower
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.solve.breakpoints import clamp
 from feasible.solve.splitting import Projection, minimise_over_intersection
@@ -110,6 +110,9 @@ class EllipsoidBox(ActionSet):
 
     def execute(self, z: Numbers) -> Float[Array, " n"]:
         return self.project(z)
+
+    def clipped(self, low: Bound, high: Bound) -> "EllipsoidBox | None":
+        return narrower(self, low, high)
 
     @property
     def pieces(self) -> tuple[Projection, ...]:

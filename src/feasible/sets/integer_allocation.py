@@ -7,6 +7,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from feasible.sets.allocation import Allocation, allocation_fields
 from feasible.sets.arguments import Numbers, floats, require
 from feasible.sets.base import ActionSet, compiled, drawn
+from feasible.sets.box import Bound, inside, tighter
 
 
 class IntegerAllocation(ActionSet):
@@ -96,6 +97,12 @@ class IntegerAllocation(ActionSet):
     def integrality(self, a: Float[Array, " n"]) -> Float[Array, ""]:
         """Largest distance of a coordinate from the nearest integer."""
         return jnp.max(jnp.abs(a - jnp.round(a)))
+
+    def clipped(self, low: Bound, high: Bound) -> "IntegerAllocation":
+        hull = self.hull
+        if inside(hull.low, hull.high, low, high):
+            return self
+        return IntegerAllocation(hull.total, *tighter(hull.low, hull.high, low, high))
 
 
 def exact_difference(x: Float[Array, "..."], y: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:

@@ -14,7 +14,7 @@ from feasible.errors import EmptySetError
 from feasible.sets.allocation import Allocation, AllocationAtMost
 from feasible.sets.arguments import Numbers, known, require
 from feasible.sets.base import ActionSet, compiled, drawn
-from feasible.sets.box import Box
+from feasible.sets.box import Bound, Box, inside
 from feasible.sets.ellipsoid import EllipsoidBox
 from feasible.sets.integer_allocation import IntegerAllocation
 from feasible.sets.polytope import Polytope
@@ -105,6 +105,28 @@ def _as_polytope(one: ActionSet) -> Polytope:
     return Polytope(ones, total, one.low, one.high)
 
 
+def cut(region: ActionSet, low: Numbers, high: Numbers) -> ActionSet:
+    """`ActionSet.within`."""
+    low, high = (np.broadcast_to(np.asarray(bound, region.dtype), region.dim) for bound in (low, high))
+    clipped = region.clipped(low, high)
+    if clipped is region:
+        return region
+    least, most = _extent(region)
+    if inside(least, most, low, high):
+        return region
+    if clipped is not None:
+        return clipped
+    return region & Box(jnp.where(np.isfinite(low), low, least), jnp.where(np.isfinite(high), high, most))
+
+
+@functools.partial(jax.jit, inline=True)
+def _extent(region: ActionSet) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+    """The smallest and the largest value of every entry."""
+    eye = jnp.eye(region.dim, dtype=region.dtype)
+    least, most = (jnp.diag(jax.vmap(region.maximise_linear)(way * eye)) for way in (-1, 1))
+    return least, most
+
+
 class Intersection(ActionSet):
     """{a : a in every part}.
 
@@ -176,6 +198,17 @@ class Intersection(ActionSet):
 
     def execute(self, z: Numbers) -> Float[Array, " n"]:
         return self.project(z)
+
+    def clipped(self, low: Bound, high: Bound) -> ActionSet | None:
+        """One part in the box is enough; those that know how to be are cut, the others stay."""
+        clipped = [part.clipped(low, high) for part in self.parts]
+        if any(new is part for new, part in zip(clipped, self.parts, strict=True)):
+            return self
+        if all(new is None for new in clipped):
+            return None
+        return functools.reduce(
+            intersect, [part if new is None else new for new, part in zip(clipped, self.parts, strict=True)]
+        )
 
     @property
     def pieces(self) -> tuple[Projection, ...]:

@@ -8,7 +8,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, known, require, vectors
 from feasible.sets.base import ActionSet, compiled, drawn, entries, rows
-from feasible.sets.box import ordered_bounds
+from feasible.sets.box import Bound, inside, ordered_bounds, tighter
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.sets.vertices import enumerate_vertices
 from feasible.solve.lp import chebyshev_centre, highest_in_polytope
@@ -149,6 +149,11 @@ class Polytope(ActionSet):
 
     def execute(self, z: Numbers) -> Float[Array, " n"]:
         return self.project(z)
+
+    def clipped(self, low: Bound, high: Bound) -> "Polytope":
+        if inside(self.low, self.high, low, high):
+            return self
+        return Polytope(self.A, self.b, *tighter(self.low, self.high, low, high), self.A_eq, self.b_eq)
 
     def system(self) -> tuple[Float[Array, "m n"], Float[Array, " m"]]:
         """All rows as unit vectors, equalities first: rows a <= limits."""

@@ -94,8 +94,8 @@ def test_one_that_diverges_stops_no_other(
     folders, recorder, step = toy_runs(tmp_path), Recorder(), VectorPlant.step
     lost, row = folders[1], 2  # those that are alike come first
 
-    def with_huge_rewards(plant: VectorPlant, actions: np.ndarray) -> Steps:
-        steps = step(plant, actions)
+    def with_huge_rewards(plant: VectorPlant, actions: np.ndarray, number: int) -> Steps:
+        steps = step(plant, actions, number)
         steps.packets[row, -3] = 1e30
         return steps
 

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
 from numpy.typing import NDArray
 
+from feasible.action_box import certified
 from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, State, Transition
 
 JUDGEMENTS = ("violation", "tolerance", "proposed_violates", "intended_violates")
@@ -145,8 +146,7 @@ class Step(Generic[State]):
         """[executed | violation and tolerance of it | whether the proposal, with and without noise, is infeasible]."""
         feasible_set = self.spec.feasible_set(obs)
         judgements = (
-            feasible_set.violation(decision.executed),
-            feasible_set.tolerance,
+            *certified(self.spec.constraint, feasible_set, decision.executed),
             ~feasible_set.accepts(decision.proposed),
             ~feasible_set.accepts(decision.intended),
         )

@@ -108,7 +108,7 @@ class Population:
                 if self.step > first:
                     self._hear(program, numbers)
                 if self.live.any() and not errors:
-                    steps = self.plant.step(self._actions)
+                    steps = self.plant.step(self._actions, self.step + 1)
                     packets = steps.packets
                     self.step += 1
                     self._count(steps)
@@ -156,7 +156,7 @@ class Population:
             certified &= np.isfinite(numbers).all(axis=1)
             for agent in np.flatnonzero(self.live & ~certified).tolist():
                 self.fail(agent, self._explain(numbers[agent], self._seen[agent], own[agent] if own else ()))
-        self._actions = numbers[:, :size]
+        self._actions = numbers[:, :size].copy()  # the environments' own, to write to
         self._idle()
 
     def _tally(self) -> None:
@@ -183,9 +183,12 @@ class Population:
     def _explain(
         self, numbers: Float[np.ndarray, " r"], obs: Float[np.ndarray, " o"], own: tuple[str, ...]
     ) -> Exception:
-        """Why an agent cannot go on: the losses first, since where the networks have gone the action only follows."""
+        """Why an agent cannot go on: the set, the losses, the action; where one has gone, those after it follow."""
+        judge, who = Judge(self.plant.constraint, "raise", batched=False), f" after step {self.step}"
+        fault = judge.set_fault(obs, who)
+        if fault is not None:
+            return fault
         diverged = learned_fault(own, numbers[self._size + len(JUDGEMENTS) :], self.step)
         if diverged is not None:
             return diverged
-        judge = Judge(self.plant.constraint, "raise", batched=False)
-        return judge.explain(obs, numbers[: self._size], f" after step {self.step}")
+        return judge.explain(obs, numbers[: self._size], who)
