@@ -78,7 +78,7 @@ def learned(name: str, side: str, seed: int, steps: int) -> float:
     if side == "ours":
         return ours(name, seed).learn(steps).evaluate(10, seed=seed).mean
     model = peer(name, seed)
-    model.learn(steps, log_interval=1_000_000)
+    model.learn(steps, log_every=1_000_000)
     env, returns = gym.make("HalfCheetah-v5"), []
     for episode in range(10):
         obs, _ = env.reset(seed=1_000 + 10 * seed + episode)
@@ -98,8 +98,8 @@ def stepper(name: str, side: str) -> Callable[[int], object]:
         agent.learn(2 * ROUND[name])
         return agent.learn
     model = peer(name, 0)
-    model.learn(ROUND[name], log_interval=1_000_000)
-    return lambda steps: model.learn(steps, log_interval=1_000_000, reset_num_timesteps=False)
+    model.learn(ROUND[name], log_every=1_000_000)
+    return lambda steps: model.learn(steps, log_every=1_000_000, reset_num_timesteps=False)
 
 
 def timed(name: str, side: str) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from feasible.run.folder import RunConfig, RunFolder, read_metrics
+from feasible.run.config import RunConfig
+from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.launch import configure
 from feasible.run.sweep.sweep import prepare, run_all
 

@@ -19,7 +19,7 @@ import numpy as np
 from feasible.catalogue.registry import TASKS
 from feasible.paper.printed import PRINTED
 from feasible.report.writing import write_report
-from feasible.run.folder import RunConfig
+from feasible.run.config import RunConfig
 from feasible.run.launch import configure
 
 TARGET = 20.0  # seconds for 200 runs of 1000 evaluations
@@ -41,9 +41,9 @@ def write_run(out: Path, config: RunConfig, reached: int | None = None, versions
     (folder / "config.json").write_text(json.dumps(described, indent=1))
     goal = PRINTED.get((config.task, config.algo), 1000.0) * (1 + 0.05 * generator.normal())
     lines, violations, end = [], 0, config.steps if reached is None else reached
-    for step in range(config.log_interval, end + 1, config.log_interval):
+    for step in range(config.log_every, end + 1, config.log_every):
         learned = 1 - np.exp(-3 * step / config.steps)
-        violations += int(generator.integers(0, config.log_interval // 2 + 1))
+        violations += int(generator.integers(0, config.log_every // 2 + 1))
         line: dict[str, float | list[float]] = {
             "step": step,
             "violation/proposed_count": violations,
@@ -61,9 +61,9 @@ def write_run(out: Path, config: RunConfig, reached: int | None = None, versions
             }
         if config.task == "bss-3":
             line |= {"policy/distance_to_optimal": float(2000 * (1 - learned) + 50 * generator.random())}
-        if step % config.evaluation_interval == 0:
+        if step % config.eval_every == 0:
             worse = 1.5 * abs(goal) * (1 - learned)
-            returns = goal - worse + 0.03 * abs(goal) * generator.normal(0, 1, config.evaluation_episodes)
+            returns = goal - worse + 0.03 * abs(goal) * generator.normal(0, 1, config.episodes)
             line |= {
                 "eval/return": float(returns.mean()),
                 "eval/returns": returns.tolist(),
@@ -77,8 +77,8 @@ def write_run(out: Path, config: RunConfig, reached: int | None = None, versions
 def made_up(task: str, algo: str, seed: int, evaluations: int, logs: int = 5, variant: str = "") -> RunConfig:
     """A run of so many evaluations, with `logs` lines for each."""
     interval = 1000 * logs
-    config = configure(task, algo, seed, steps=interval * evaluations, variant=variant, evaluation_interval=interval)
-    return replace(config, log_interval=1000)
+    config = configure(task, algo, seed, steps=interval * evaluations, variant=variant, eval_every=interval)
+    return replace(config, log_every=1000)
 
 
 def grid(count: int, evaluations: int, logs: int) -> list[RunConfig]:

@@ -17,7 +17,7 @@ from tests.run.toys import toy_task
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_has_a_recommended_run(task: str) -> None:
     config = configure(task, "recommended", 3)
-    assert config.settings == "fair"
+    assert config.preset == "fair"
     assert config.algorithm == describe(build_algorithm(config.algorithm))
     assert config.algo in TASKS[task].preset("fair")
 
@@ -44,10 +44,10 @@ def test_what_is_said_beside_it_counts() -> None:
 
 def test_others_are_compared_with_it_in_the_same_settings() -> None:
     both = grid(["reacher"], ["recommended", "ddpg-projection"], [0])
-    algos = [(config.algo, config.settings) for config in both]
+    algos = [(config.algo, config.preset) for config in both]
     assert algos == [("nfwpo", "fair"), ("ddpg-projection", "fair")]
     both = grid(["reacher"], ["recommended", "ddpg-projection"], [0], preset="paper")
-    assert [config.settings for config in both] == ["paper", "paper"]
+    assert [config.preset for config in both] == ["paper", "paper"]
 
 
 def test_the_same_run_by_two_names_is_refused(tmp_path: Path) -> None:

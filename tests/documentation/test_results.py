@@ -90,7 +90,7 @@ def test_an_outcome_is_the_mean_of_the_last_evaluations(tmp_path: Path) -> None:
 def test_a_method_that_is_the_same_in_both_presets_stands_in_both_columns(tmp_path: Path) -> None:
     for algo in ("ddpg-projection", "nfwpo"):
         config = made_up("reacher", algo, 0, 10, logs=2, variant="fair")
-        write_run(tmp_path, replace(config, settings="fair"))
+        write_run(tmp_path, replace(config, preset="fair"))
     table = task_table("reacher", read_runs(find_runs(tmp_path), tmp_path))
     rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[2:] for line in table.splitlines()}
     paper, _, fair, _ = rows["DDPG+Projection"]

@@ -110,9 +110,9 @@ class TestCatalogue:
     def test_runs_of_all_have_the_authors_length_and_of_one_the_paper_s(self) -> None:
         assert run_config("bss-5", "nfwpo", 0).steps == 1_000_000
         assert run_config("bss-5", "ddpg-shaping", 0).steps == 500_000
-        assert run_config("nsfnet", "nfwpo", 0).evaluation_episodes == 5
+        assert run_config("nsfnet", "nfwpo", 0).episodes == 5
         one = run_config("bss-5", "ddpg-optlayer", 3, "mirrored")
-        assert (one.steps, one.evaluation_episodes) == (100_000, 10)
+        assert (one.steps, one.episodes) == (100_000, 10)
         assert one.name == "bss-5/ddpg-optlayer+mirrored/seed-3"
         with pytest.raises(ValueError, match="nfwpo on bss-5 has no departure 'mirrored'; it has targets-apart"):
             run_config("bss-5", "nfwpo", 0, "mirrored")
@@ -149,7 +149,7 @@ def test_runs_train_to_their_end(task: str, algo: str, tmp_path: Path) -> None:
     config = run_config(task, algo, 0, steps=40)
     algorithm = {**config.algorithm, "warmup": 20, "replay_size": 64}  # pyright: ignore[reportGeneralTypeIssues]
     smaller = {"hidden_layers": [8, 8], "actor_interval": 1} if task != "bss-3" else {}
-    often = {"evaluation_interval": 40, "log_interval": 20, "checkpoint_interval": 30, "evaluation_episodes": 1}
+    often = {"eval_every": 40, "log_every": 20, "checkpoint_every": 30, "episodes": 1}
     config = replace(config, algorithm={**algorithm, **smaller}, **often)
     assert train(new_run(tmp_path, config)).finished
     folder = RunFolder(tmp_path / config.name)

@@ -50,7 +50,7 @@ def test_the_papers_settings_and_lengths() -> None:
     runs = paper_runs("table1", [0, 1, 2, 3, 4])
     assert len(runs) == 55
     assert {(run.task, run.steps) for run in runs} == {("bss-3", 1_000_000), ("bss-5", 100_000), ("nsfnet", 500_000)}
-    assert {run.settings for run in runs} == {"paper"}
+    assert {run.preset for run in runs} == {"paper"}
     assert {run.variant for run in paper_runs("fig2", [0], "fair")} == {"fair"}
     assert {run.seed for run in runs[:11]} == {0}
 
@@ -63,9 +63,9 @@ def test_an_accelerator_gets_what_learns_at_every_step_of_mujoco() -> None:
 
 def test_shorter_runs_are_shorter_and_nothing_else() -> None:
     (full, *_), (short, *_) = paper_runs("fig3", [0]), paper_runs("fig3", [0], steps_scale=0.01)
-    assert (short.steps, short.evaluation_interval) == (5_000, 500)
+    assert (short.steps, short.eval_every) == (5_000, 500)
     assert short.algorithm == full.algorithm
-    assert short.evaluation_episodes == full.evaluation_episodes
+    assert short.episodes == full.episodes
     assert run_folder(Path("out"), 1.0) != run_folder(Path("out"), 0.01) != run_folder(Path("out"), 0.1)
 
 

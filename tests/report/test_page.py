@@ -143,7 +143,7 @@ def test_the_settings_of_a_run_are_found(page: "Page") -> None:
     row.locator("button.open").click()
     text = page.locator("tr.settings").inner_text()
     assert "algorithm.batch_size" in text
-    assert "evaluation_interval" in text
+    assert "eval_every" in text
     assert "0.10.2" in text
     row.locator("button.open").click()
     assert page.locator("tr.settings").count() == 0

@@ -103,9 +103,9 @@ def small_run(
 ) -> RunFolder:
     """The folder of a new small run whose replay wraps around several times."""
     changes = {**SMALL, "hidden_layers": [16]} if task == "bss-3" else SMALL
-    intervals = {"evaluation_interval": 250, "evaluation_episodes": 2, "checkpoint_interval": 100} | intervals
+    intervals = {"eval_every": 250, "episodes": 2, "checkpoint_every": 100} | intervals
     config = configure(task, algo, 0, steps=steps, changes=changes, variant=variant)
-    return new_run(out, replace(config, log_interval=intervals["evaluation_interval"], **intervals))
+    return new_run(out, replace(config, log_every=intervals["eval_every"], **intervals))
 
 
 def command(*arguments: str | Path, cache: Path) -> subprocess.Popen[str]:

@@ -38,7 +38,7 @@ def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(out: Path, algo: str, copies: int, seed: int = 0) -> RunFolder:
     changes = {**SMALL, "copies": copies}
-    config = configure("toy", algo, seed, changes=changes, variant="small", checkpoint_interval=70)
+    config = configure("toy", algo, seed, changes=changes, variant="small", checkpoint_every=70)
     return new_run(out, config)
 
 

@@ -14,7 +14,8 @@ from rich.console import Console
 
 from feasible.run import checkpoint
 from feasible.run.checkpoint import STATE
-from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.config import RunConfig
+from feasible.run.folder import RunFolder
 from feasible.run.launch import grid
 from feasible.run.sweep.ray import Cluster
 from feasible.run.sweep.sweep import prepare, run_all
@@ -59,9 +60,9 @@ def configs(variant: str, steps: int) -> list[RunConfig]:
         steps=steps,
         changes=SMALL,
         variant=variant,
-        evaluation_interval=250,
-        evaluation_episodes=2,
-        checkpoint_interval=100,
+        eval_every=250,
+        episodes=2,
+        checkpoint_every=100,
     )
 
 

@@ -57,7 +57,7 @@ def test_a_grid_is_every_combination_seed_by_seed() -> None:
     names = [(config.seed, config.task, config.algo) for config in configs]
     assert names[:3] == [(4, "reacher", "nfwpo"), (4, "reacher", "ddpg-shaping"), (4, "bss-5", "nfwpo")]
     assert len(set(names)) == 8
-    assert {config.settings for config in configs} == {"fair"}
+    assert {config.preset for config in configs} == {"fair"}
     assert {config.algorithm["batch_size"] for config in configs} == {8}  # pyright: ignore
 
 

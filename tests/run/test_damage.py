@@ -42,7 +42,7 @@ def toy(shared_programs: None) -> Iterator[None]:
 
 
 def toy_run(out: Path) -> RunFolder:
-    return new_run(out, configure("toy", "nfwpo", 0, steps=140, checkpoint_interval=30))
+    return new_run(out, configure("toy", "nfwpo", 0, steps=140, checkpoint_every=30))
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,7 @@ def test_killed_at_three_moments_and_resumed_it_ends_the_same(
 def test_ctrl_c_ends_it_with_a_checkpoint_and_resume_goes_on(
     uninterrupted: RunFolder, tmp_path: Path, cache: Path
 ) -> None:
-    folder = small_run(tmp_path, checkpoint_interval=5000)
+    folder = small_run(tmp_path, checkpoint_every=5000)
     process = command("resume", folder.path, cache=cache)
     wait_until(process, lambda: folder.metrics.exists() and folder.metrics.stat().st_size > 0)
     process.send_signal(signal.SIGINT)
@@ -82,7 +82,7 @@ OTHERS = [
 @pytest.mark.parametrize(("task", "algo"), [*OTHERS, ("reacher", "ddpg-optlayer"), ("bss-3", "tabular-shaping")])
 def test_killed_again_and_again_every_task_ends_the_same(task: str, algo: str, tmp_path: Path, cache: Path) -> None:
     """Episodes of 1000 steps end within the run, the replay wraps around, and kills come at random moments."""
-    settings = {"task": task, "algo": algo, "steps": 1400, "evaluation_interval": 700, "checkpoint_interval": 130}
+    settings = {"task": task, "algo": algo, "steps": 1400, "eval_every": 700, "checkpoint_every": 130}
     uninterrupted, folder = (small_run(tmp_path / name, **settings) for name in ("uninterrupted", "killed"))  # pyright: ignore[reportArgumentType]
     assert finish(command("resume", uninterrupted.path, cache=cache))[0] == 0
     moments = random.Random(0)

@@ -174,9 +174,7 @@ def test_a_run_says_where_its_last_checkpoint_is(
         (20, r"The last checkpoint, of step 40, is in {}/checkpoint\."),
         (1000, r"The run {} has no checkpoint yet\."),
     ):
-        folder = new_run(
-            tmp_path, configure("toy", "nfwpo", 0, checkpoint_interval=interval, variant=f"every-{interval}")
-        )
+        folder = new_run(tmp_path, configure("toy", "nfwpo", 0, checkpoint_every=interval, variant=f"every-{interval}"))
         with pytest.raises(SystemExit) as end:
             main(["resume", str(folder.path)])
         assert end.value.code == 1

@@ -9,7 +9,8 @@ import pytest
 
 from feasible.catalogue.registry import TASKS
 from feasible.cli import main
-from feasible.run.folder import RunConfig, RunFolder, read_metrics
+from feasible.run.config import RunConfig
+from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.launch import configure, new_run
 from feasible.run.training import Line, Outcome, Watcher, train
 from tests.run.runs import Killed, Moment, assert_equal_runs, files, lines_without_time
@@ -28,7 +29,7 @@ def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def toy_run(out: Path, **settings: int) -> RunFolder:
-    return new_run(out, configure("toy", "nfwpo", 0, **({"checkpoint_interval": 70} | settings)))  # pyright: ignore[reportArgumentType]
+    return new_run(out, configure("toy", "nfwpo", 0, **({"checkpoint_every": 70} | settings)))  # pyright: ignore[reportArgumentType]
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +87,7 @@ def _kill(*arguments: object) -> None:
 
 
 def test_evaluations_do_not_disturb_training(uninterrupted: RunFolder, tmp_path: Path) -> None:
-    folder = toy_run(tmp_path, evaluation_interval=300)
+    folder = toy_run(tmp_path, eval_every=300)
     train(folder)
     assert folder.policy.read_bytes() == uninterrupted.policy.read_bytes()
     last, often = read_metrics(folder.metrics)[-1], read_metrics(uninterrupted.metrics)[-1]
@@ -95,7 +96,7 @@ def test_evaluations_do_not_disturb_training(uninterrupted: RunFolder, tmp_path:
 
 
 def test_another_seed_is_another_run(uninterrupted: RunFolder, tmp_path: Path) -> None:
-    folder = new_run(tmp_path, configure("toy", "nfwpo", 1, checkpoint_interval=70))
+    folder = new_run(tmp_path, configure("toy", "nfwpo", 1, checkpoint_every=70))
     train(folder)
     assert folder.policy.read_bytes() != uninterrupted.policy.read_bytes()
     assert lines_without_time(folder) != lines_without_time(uninterrupted)
@@ -147,7 +148,7 @@ class Recorder(Watcher):
 
 
 def test_watchers_see_every_step_and_every_line_of_the_file(tmp_path: Path) -> None:
-    folder, recorder = toy_run(tmp_path, steps=60, evaluation_interval=25), Recorder()
+    folder, recorder = toy_run(tmp_path, steps=60, eval_every=25), Recorder()
     train(folder, recorder)
     assert recorder.begun == [("toy/nfwpo/seed-0", 0)]
     assert recorder.steps == list(range(1, 61))

@@ -62,9 +62,9 @@ def train(
         preset=preset,
         changes=changes_of(set),
         variant=variant,
-        evaluation_interval=eval_every,
-        evaluation_episodes=episodes,
-        checkpoint_interval=checkpoint_every,
+        eval_every=eval_every,
+        episodes=episodes,
+        checkpoint_every=checkpoint_every,
     )
     _train(new_run(out, config).path, tensorboard)
 

@@ -13,7 +13,8 @@ import tyro
 
 if TYPE_CHECKING:
     from feasible.report.writing import Report
-    from feasible.run.folder import RunConfig, RunFolder
+    from feasible.run.config import RunConfig
+    from feasible.run.folder import RunFolder
     from feasible.run.sweep.sweep import Crew, Failure
 
 Device = Literal["cpu", "gpu"]
@@ -73,9 +74,9 @@ def compare(
         preset=preset,
         changes=changes_of(set),
         variant=variant,
-        evaluation_interval=eval_every,
-        evaluation_episodes=episodes,
-        checkpoint_interval=checkpoint_every,
+        eval_every=eval_every,
+        episodes=episodes,
+        checkpoint_every=checkpoint_every,
     )
     failures = _sweep(configs, out, jobs, ray, device)
     print(f"Look at them with: feasible report {out}")

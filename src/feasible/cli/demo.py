@@ -12,7 +12,7 @@ from rich.table import Table
 
 from feasible.report.groups import Group
 from feasible.report.writing import write_report
-from feasible.run.folder import RunConfig
+from feasible.run.config import RunConfig
 from feasible.run.launch import configure
 from feasible.run.sweep.sweep import prepare, run_all
 
@@ -25,7 +25,7 @@ class Budget:
 
     task: str
     steps: int
-    evaluation_interval: int
+    eval_every: int
     warmup: int
 
 
@@ -55,7 +55,7 @@ def _config(budget: Budget, algo: str, steps: int | None) -> RunConfig:
         preset="fair",
         changes={"warmup": min(budget.warmup, total // 4)},
         variant=f"demo-{total}",
-        evaluation_interval=min(budget.evaluation_interval, max(1, total // 4)),
+        eval_every=min(budget.eval_every, max(1, total // 4)),
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from feasible.errors import unknown
-from feasible.run.folder import RunConfig
+from feasible.run.config import RunConfig
 from feasible.run.launch import configure
 
 _DDPG = ("ddpg-projection", "ddpg-shaping", "ddpg-optlayer")
@@ -91,5 +91,5 @@ def _shortened(config: RunConfig, scale: float) -> RunConfig:
     if scale == 1:
         return config
     steps = max(1, round(config.steps * scale))
-    interval = min(config.evaluation_interval, max(1, steps // EVALUATIONS))
-    return replace(config, steps=steps, evaluation_interval=interval, log_interval=min(config.log_interval, interval))
+    interval = min(config.eval_every, max(1, steps // EVALUATIONS))
+    return replace(config, steps=steps, eval_every=interval, log_every=min(config.log_every, interval))

@@ -30,12 +30,13 @@ from feasible.report.runs import (
     described_run,
     in_order,
 )
+from feasible.run.config import read_config
 from feasible.run.disk.archive import write_atomically
-from feasible.run.plain_json import brief, printable, read_object
+from feasible.run.plain_json import brief, printable
 
 OWN = ("seed", "versions", "machine")
 """What the runs of one method may have of their own."""
-LEFT = ("command", "checkpoint_interval")
+LEFT = ("command", "checkpoint_every")
 """What has no part in the results."""
 DIGITS = 7  # float32 has no more
 
@@ -128,7 +129,7 @@ def _at(series: Series | None, steps: np.ndarray) -> list[str]:
 
 
 def _read(path: Path, root: Path) -> list[Run]:
-    described = cast(dict[str, Setting], read_object(path.with_suffix(".json")))
+    described = cast(dict[str, Setting], read_config(path.with_suffix(".json")))
     with path.open(newline="") as file:
         header, *rows = [*csv.reader(file)] or [[]]
     if header[:2] != ["seed", "step"]:

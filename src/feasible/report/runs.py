@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from feasible.catalogue.registry import METHODS, TASKS
-from feasible.run.plain_json import printable, read_object
+from feasible.run.config import read_config
+from feasible.run.plain_json import printable
 from feasible.run.validity import check_run
 
 METRICS = (
@@ -167,7 +168,7 @@ def described_run(path: str, described: Mapping[str, Setting], series: Mapping[s
         algo=str(described["algo"]),
         variant=str(described["variant"]),
         seed=int(cast(int, described["seed"])),
-        preset=str(described["settings"]),
+        preset=str(described["preset"]),
         steps=int(cast(int, described["steps"])),
         reached=max((int(one.steps[-1]) for one in series.values()), default=0),
         described=described,
@@ -180,7 +181,7 @@ def _read_run(folder: Path, name: str) -> tuple[Run | None, list[Note]]:
         return None, [Note(name, says, left_out=True)]
 
     try:
-        described = cast(Mapping[str, Setting], read_object(folder / "config.json"))
+        described = cast(Mapping[str, Setting], read_config(folder / "config.json"))
         described_run(name, described, {})
     except OSError as cause:
         return left_out(f"cannot be read ({cause.strerror})")

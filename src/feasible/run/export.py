@@ -126,5 +126,5 @@ def _words_of(loaded: TrainedRun) -> dict[str, object]:
     task, config = find_task(loaded.task), loaded.config
     words: dict[str, object] = {"task": task.name, "title": task.title, "constraint": task.words}
     if config is not None:
-        words |= {"algo": config.algo, "variant": config.variant, "settings": config.settings, "seed": config.seed}
+        words |= {"algo": config.algo, "variant": config.variant, "preset": config.preset, "seed": config.seed}
     return words

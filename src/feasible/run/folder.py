@@ -13,11 +13,11 @@ import platform
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from feasible.algorithms.description import Plain
+from feasible.run.config import RunConfig, read_config
 from feasible.run.disk.archive import ArchiveError, write_atomically
 from feasible.run.plain_json import parse_object, printable, read_object
 from feasible.run.validity import check_training
@@ -27,27 +27,6 @@ PACKAGES = ("feasible", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium
 
 class RunLockedError(RuntimeError):
     """Another process trains the run."""
-
-
-@dataclass(frozen=True)
-class RunConfig:
-    """All that decides a run; with the versions and the machine, what its numbers follow from."""
-
-    task: str
-    algo: str
-    seed: int
-    steps: int
-    settings: str
-    algorithm: Plain
-    evaluation_interval: int
-    evaluation_episodes: int
-    log_interval: int
-    checkpoint_interval: int
-    variant: str = ""
-
-    @property
-    def name(self) -> str:
-        return f"{self.task}/{self.algo}{'+' + self.variant if self.variant else ''}/seed-{self.seed}"
 
 
 class RunFolder:
@@ -79,7 +58,7 @@ class RunFolder:
     def config(self) -> RunConfig:
         """What config.json says, refused where `configure` would refuse it."""
         try:
-            described = read_object(self._config)
+            described = read_config(self._config)
             check_training(described)
             return RunConfig(**{name: described[name] for name in RunConfig.__dataclass_fields__})  # pyright: ignore[reportArgumentType]
         except FileNotFoundError as cause:

@@ -8,7 +8,8 @@ from typing import TypedDict, Unpack
 from feasible.algorithms.description import Plain, describe
 from feasible.catalogue.recommended import CHOICES, PRESET, Choice
 from feasible.catalogue.registry import RECOMMENDED, algorithm_of, find_task
-from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.config import RunConfig
+from feasible.run.folder import RunFolder
 from feasible.run.validity import WHOLE, check_training, check_whole
 
 
@@ -21,9 +22,9 @@ def configure(
     preset: str | None = None,
     changes: Mapping[str, Plain] | None = None,
     variant: str = "",
-    evaluation_interval: int | None = None,
-    evaluation_episodes: int | None = None,
-    checkpoint_interval: int = 10_000,
+    eval_every: int | None = None,
+    episodes: int | None = None,
+    checkpoint_every: int = 10_000,
 ) -> RunConfig:
     """Resolve a run. Omitted values come from the task, an omitted preset is its first; `changes` override
     hyper-parameters of the algorithm."""
@@ -33,19 +34,19 @@ def configure(
         algo, preset, changes = choice.algo, preset or PRESET, {**choice.changes, **(changes or {})}
     preset = preset or known.first_preset
     algorithm = algorithm_of(known, algo, preset, changes)
-    interval = known.eval_every if evaluation_interval is None else evaluation_interval
-    episodes = known.episodes if evaluation_episodes is None else evaluation_episodes
+    interval = known.eval_every if eval_every is None else eval_every
+    episodes = known.episodes if episodes is None else episodes
     config = RunConfig(
         task=task,
         algo=algo,
         seed=seed,
         steps=known.steps if steps is None else steps,
-        settings=preset,
+        preset=preset,
         algorithm=describe(algorithm),
-        evaluation_interval=check_whole("evaluation_interval", interval, *WHOLE["evaluation_interval"]),
-        evaluation_episodes=episodes,
-        log_interval=min(1_000, interval),
-        checkpoint_interval=checkpoint_interval,
+        eval_every=check_whole("eval_every", interval, *WHOLE["eval_every"]),
+        episodes=episodes,
+        log_every=min(1_000, interval),
+        checkpoint_every=checkpoint_every,
         variant=variant or _variant(preset if preset != known.first_preset else "", changes or {}),
     )
     check_training(vars(config))
@@ -59,9 +60,9 @@ class Options(TypedDict, total=False):
     preset: str | None
     changes: Mapping[str, Plain] | None
     variant: str
-    evaluation_interval: int | None
-    evaluation_episodes: int | None
-    checkpoint_interval: int
+    eval_every: int | None
+    episodes: int | None
+    checkpoint_every: int
 
 
 def grid(

@@ -7,9 +7,10 @@ from jaxtyping import Array, PyTree
 
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.catalogue import registry
+from feasible.run.config import RunConfig
 from feasible.run.disk.archive import ArchiveError
 from feasible.run.environment import plant
-from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.folder import RunFolder
 from feasible.run.policy import load_policy, trained_on
 
 

@@ -4,7 +4,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from feasible.run.folder import RunConfig
+from feasible.run.config import RunConfig
 from feasible.run.training import Line, Watcher
 
 

@@ -21,7 +21,7 @@ def show_evaluation(run: Path, episodes: int, seed: int, video: Path | None, tas
     """Evaluate the policy of a run's folder or of a policy file, print the result, write the film."""
     if episodes < 1:
         raise ValueError(f"episodes must be at least 1, not {episodes}.")
-    check_whole("episodes", episodes, *WHOLE["evaluation_episodes"])
+    check_whole("episodes", episodes, *WHOLE["episodes"])
     check_whole("seed", seed, *WHOLE["seed"])
     if video is not None and video.suffix.lower() not in KINDS:
         raise ValueError(f"video must end in {' or '.join(KINDS)}, not {video.name!r}.")

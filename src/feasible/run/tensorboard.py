@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from feasible.run.folder import RunConfig
+from feasible.run.config import RunConfig
 from feasible.run.training import Line, Watcher
 
 

@@ -11,12 +11,13 @@ from feasible.catalogue import registry
 from feasible.errors import EmptySetError, InfeasibleActionError, InvalidStepError
 from feasible.run import checkpoint
 from feasible.run.batch_driver import BatchDriver
+from feasible.run.config import RunConfig
 from feasible.run.drive.finite import NotFiniteError
 from feasible.run.drive.interrupt import halted_by
 from feasible.run.driver import Driver
 from feasible.run.environment import plant
 from feasible.run.evaluate import compiled_policy, evaluate, evaluation_seeds
-from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.folder import RunFolder
 from feasible.run.policy import save_policy
 from feasible.run.vector_plant import VectorPlant
 
@@ -132,7 +133,7 @@ class _Run:
     ) -> None:
         self.config, self.folder, self.algorithm, self.driver, self.watcher = config, folder, algorithm, driver, watcher
         self.act = compiled_policy(algorithm, driver.plant.spec)
-        self.env = registry.make_vec(config.task, config.evaluation_episodes)
+        self.env = registry.make_vec(config.task, config.episodes)
         self.clock = time.perf_counter()
         self.clock_step = driver.step
 
@@ -144,8 +145,8 @@ class _Run:
             if driver.step < event:
                 break
             last = driver.step == config.steps
-            self._report(evaluated=last or driver.step % config.evaluation_interval == 0, last=last)
-            if not last and driver.step % config.checkpoint_interval == 0:
+            self._report(evaluated=last or driver.step % config.eval_every == 0, last=last)
+            if not last and driver.step % config.checkpoint_every == 0:
                 self._save(finished=False)
         finished = driver.step >= config.steps
         self._save(finished=finished)
@@ -153,17 +154,17 @@ class _Run:
 
     def _next_event(self) -> int:
         config, step = self.config, self.driver.step
-        intervals = (config.log_interval, config.evaluation_interval, config.checkpoint_interval)
+        intervals = (config.log_every, config.eval_every, config.checkpoint_every)
         return min(config.steps, *((step // every + 1) * every for every in intervals))
 
     def _report(self, *, evaluated: bool, last: bool) -> None:
         driver, config = self.driver, self.config
         line: dict[str, float | list[float]] = {}
-        if last or driver.step % config.log_interval == 0:
+        if last or driver.step % config.log_every == 0:
             line |= driver.tally.report()
             line["time/steps_per_second"] = (driver.step - self.clock_step) / (time.perf_counter() - self.clock)
         if evaluated:
-            seeds = evaluation_seeds(config.seed, driver.step, config.evaluation_episodes)
+            seeds = evaluation_seeds(config.seed, driver.step, config.episodes)
             policy = self.algorithm.policy(driver.carry.algorithm)
             line |= evaluate(self.act, policy, self.env, seeds).metrics()
         if line:

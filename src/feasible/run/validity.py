@@ -14,16 +14,16 @@ from feasible.run.plain_json import brief
 WHOLE = {
     "seed": (0, 2**32 - 1),  # JAX keeps 32 bits: larger seeds would be those of others again
     "steps": (1, 2**53),
-    "evaluation_interval": (1, 2**53),
-    "evaluation_episodes": (1, 10_000),  # each is a copy of the environment
-    "log_interval": (1, 2**53),
-    "checkpoint_interval": (1, 2**53),
+    "eval_every": (1, 2**53),
+    "episodes": (1, 10_000),  # each is a copy of the environment
+    "log_every": (1, 2**53),
+    "checkpoint_every": (1, 2**53),
 }
 """Whole numbers, with their least and greatest."""
 LONGEST = 200  # bytes of a name: a folder's has at most 255, of which the method takes some
 
 
-NAMES = ("task", "algo", "variant", "settings")
+NAMES = ("task", "algo", "variant", "preset")
 
 
 def check_run(described: Mapping[str, object]) -> None:
@@ -45,11 +45,11 @@ def check_training(described: Mapping[str, object]) -> Algorithm:
     _check_there(described, *NAMES, *WHOLE, "algorithm")
     check_run(described)
     known = [*find_task(str(described["task"])).presets, DEFAULT]
-    if described["settings"] not in known:
-        raise ValueError(f"settings must be {' or '.join(known)}, not {brief(described['settings'])}.")
+    if described["preset"] not in known:
+        raise ValueError(f"preset must be {' or '.join(known)}, not {brief(described['preset'])}.")
     algorithm = build_algorithm(described["algorithm"])  # pyright: ignore[reportArgumentType]
     # All that happens must happen between two rounds of steps.
-    for name in ("steps", "evaluation_interval", "log_interval", "checkpoint_interval"):
+    for name in ("steps", "eval_every", "log_every", "checkpoint_every"):
         value, copies = described[name], algorithm.environments
         if isinstance(value, int) and value % copies:
             raise ValueError(

@@ -10,7 +10,8 @@ from rich.console import Console
 
 from feasible.catalogue.registry import TASKS
 from feasible.cli import main
-from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.config import RunConfig
+from feasible.run.folder import RunFolder
 from feasible.run.launch import configure
 from feasible.run.population.by_task import require_accelerator, train_by_task
 from feasible.run.population.progress import PopulationBars

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from feasible.algorithms.description import Plain
-from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.config import RunConfig
+from feasible.run.folder import RunFolder
 from feasible.run.launch import configure, new_run
 from feasible.run.population.training import PopulationWatcher
 from feasible.run.training import Line
@@ -22,7 +23,7 @@ RUNS: Sequence[Run] = (
 
 def toy_configs(runs: Sequence[Run] = RUNS, steps: int = 100) -> list[RunConfig]:
     return [
-        configure("toy", algo, seed, steps=steps, checkpoint_interval=35, changes=SMALL | changes, variant="v")
+        configure("toy", algo, seed, steps=steps, checkpoint_every=35, changes=SMALL | changes, variant="v")
         for algo, seed, changes in runs
     ]
 

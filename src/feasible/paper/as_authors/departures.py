@@ -11,7 +11,7 @@ from feasible.algorithms.description import describe
 from feasible.algorithms.fwpo_critic import BikeTable
 from feasible.catalogue.registry import algorithm_of, find_task
 from feasible.paper.as_authors.algorithms import AuthorsDDPG, AuthorsProjection, AuthorsTable
-from feasible.run.folder import RunConfig
+from feasible.run.config import RunConfig
 from feasible.run.launch import configure
 
 Change = Callable[[Algorithm], Algorithm]
@@ -183,7 +183,7 @@ def run_config(task: str, algo: str, seed: int, departure: str | None = None, st
         seed,
         steps=_STEPS.get((task, algo), _STEPS[task, None]) if steps is None else steps,
         variant=ALL,
-        evaluation_episodes=_EPISODES.get(task),
+        episodes=_EPISODES.get(task),
     )
     return replace(config, algorithm=describe(as_authors(task, algo)))
 

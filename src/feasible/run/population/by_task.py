@@ -7,7 +7,8 @@ import jax
 from rich.console import Console
 
 from feasible.algorithms.description import build_algorithm
-from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.config import RunConfig
+from feasible.run.folder import RunFolder
 from feasible.run.population.progress import PopulationBars
 from feasible.run.population.training import train_population
 from feasible.run.sweep.sweep import Failure, prepare

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from feasible.run.folder import RunConfig
+from feasible.run.config import RunConfig
 from feasible.run.population.training import PopulationWatcher
 from feasible.run.sweep.overview import expected_end
 from feasible.run.training import Line
@@ -62,7 +62,7 @@ class PopulationBars(PopulationWatcher):
     def _news(self, step: int) -> str:
         living = self._agents - self._failed
         news = f"{self._rate * living:,.0f} agent-steps/s, {self._failed} failed"
-        steps, interval = self._config.steps, self._config.evaluation_interval
+        steps, interval = self._config.steps, self._config.eval_every
         if step < steps:
             evaluations = -(-steps // interval) - step // interval
             seconds = (steps - step) / self._rate + evaluations * self._evaluation

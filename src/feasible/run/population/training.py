@@ -15,11 +15,12 @@ import jax
 from feasible.algorithms.description import build_algorithm
 from feasible.catalogue import registry
 from feasible.run import checkpoint
+from feasible.run.config import RunConfig
 from feasible.run.disk.archive import write_atomically
 from feasible.run.drive.groups import in_groups
 from feasible.run.drive.interrupt import halted_by
 from feasible.run.drive.memory import check_memory
-from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.folder import RunFolder
 from feasible.run.policy import save_policy
 from feasible.run.population import checkpoint as saving
 from feasible.run.population.driver import Population
@@ -29,7 +30,7 @@ from feasible.run.sweep.sweep import Failure
 from feasible.run.training import Line
 from feasible.run.vector_plant import VectorPlant
 
-SHARED = ("task", "steps", "evaluation_interval", "evaluation_episodes", "log_interval", "checkpoint_interval")
+SHARED = ("task", "steps", "eval_every", "episodes", "log_every", "checkpoint_every")
 
 
 class PopulationWatcher:
@@ -120,7 +121,7 @@ class _Run:
         self.folders, self.home, self.watcher = list(folders), home, watcher
         self.configs = [folder.config() for folder in folders]
         self.config = self.configs[0]
-        task, episodes, agents = self.config.task, self.config.evaluation_episodes, len(folders)
+        task, episodes, agents = self.config.task, self.config.episodes, len(folders)
         self.population = Population(
             [build_algorithm(config.algorithm) for config in self.configs],
             VectorPlant(registry.make_vec(task, agents, threads=threads)),
@@ -144,10 +145,10 @@ class _Run:
                 if population.step < event:
                     break
                 last = event == config.steps
-                self._report(evaluated=last or event % config.evaluation_interval == 0, last=last)
+                self._report(evaluated=last or event % config.eval_every == 0, last=last)
                 if population.halted:
                     break
-                if not last and event % config.checkpoint_interval == 0:
+                if not last and event % config.checkpoint_every == 0:
                     self._save()
             if population.live.any() and population.step < config.steps:
                 self._save()
@@ -171,19 +172,19 @@ class _Run:
 
     def _next_event(self) -> int:
         config, step = self.config, self.population.step
-        intervals = (config.log_interval, config.evaluation_interval, config.checkpoint_interval)
+        intervals = (config.log_every, config.eval_every, config.checkpoint_every)
         return min(config.steps, *((step // every + 1) * every for every in intervals))
 
     def _report(self, *, evaluated: bool, last: bool) -> None:
         population, config = self.population, self.config
         lines: list[dict[str, float | list[float]]] = [{} for _ in self.folders]
-        if last or population.step % config.log_interval == 0:
+        if last or population.step % config.log_every == 0:
             rate = (population.step - self.clock_step) / (time.perf_counter() - self.clock)
             for line, report in zip(lines, population.tallies.reports(), strict=True):
                 line |= {**report, "time/steps_per_second": rate}
         if evaluated:
             begun = time.perf_counter()
-            evaluations = evaluate_population(population, self.episodes, config.evaluation_episodes)
+            evaluations = evaluate_population(population, self.episodes, config.episodes)
             for agent, evaluation in evaluations.items():
                 lines[agent] |= evaluation.metrics()
             self.watcher.evaluated(population.step, time.perf_counter() - begun)

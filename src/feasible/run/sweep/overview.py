@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from feasible.catalogue.registry import METHODS
-from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.config import RunConfig
+from feasible.run.folder import RunFolder
 from feasible.run.plain_json import parse_object
 
 State = Literal["waiting", "running", "done", "failed"]

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from feasible.errors import sentence
 from feasible.run.checkpoint import STATE
-from feasible.run.folder import RunConfig, RunFolder, RunLockedError
+from feasible.run.config import RunConfig
+from feasible.run.folder import RunFolder, RunLockedError
 from feasible.run.sweep.processes import one_thread
 from feasible.run.sweep.remote import CHECKPOINT, CONFIG, METRICS, Mirror, Store, is_address
 from feasible.run.sweep.sweep import prepare

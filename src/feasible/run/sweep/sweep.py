@@ -13,9 +13,10 @@ from rich.console import Console
 from rich.live import Live
 
 from feasible.run import checkpoint
+from feasible.run.config import RunConfig
 from feasible.run.disk.archive import ArchiveError
 from feasible.run.drive.interrupt import terminated_by_interrupt
-from feasible.run.folder import RunConfig, RunFolder
+from feasible.run.folder import RunFolder
 from feasible.run.sweep.overview import Overview, State
 from feasible.run.sweep.processes import Processes
 
