@@ -198,27 +198,27 @@ class TestPublished:
     @pytest.mark.parametrize(
         ("name", "contents", "said"),
         [
-            ("nfwpo.json", b"[" * 10**5, "nested too deeply"),
-            ("nfwpo.json", b"{}", "seeds is missing"),
-            ("nfwpo.json", b'{"seeds": {"0": 3}}', "seeds must describe seed '0', not be 3"),
-            ("nfwpo.json", b'{"seeds": {"0": {}}}', "task is missing"),
-            ("nfwpo.csv", b"", "its first columns are not seed and step"),
-            ("nfwpo.csv", b"seed,step,eval/return\n0,1\n", "its rows have not all the columns of the first"),
-            ("nfwpo.csv", b"seed,step,eval/return\n0,9223372036854775808,1\n", "its steps are not whole numbers"),
-            ("nfwpo.csv", b"seed,step,eval/return\n0,1,nan\n", "eval/return has values that are no finite numbers"),
-            ("nfwpo.csv", b"seed,step,eval/return\n0,one,1\n", "invalid literal"),
-            ("nfwpo.csv", b"seed,step,eval/return\n\xff,1,1\n", "codec"),
+            ("paper.json", b"[" * 10**5, "nested too deeply"),
+            ("paper.json", b"{}", "seeds is missing"),
+            ("paper.json", b'{"seeds": {"0": 3}}', "seeds must describe seed '0', not be 3"),
+            ("paper.json", b'{"seeds": {"0": {}}}', "task is missing"),
+            ("paper.csv", b"", "its first columns are not seed and step"),
+            ("paper.csv", b"seed,step,eval/return\n0,1\n", "its rows have not all the columns of the first"),
+            ("paper.csv", b"seed,step,eval/return\n0,9223372036854775808,1\n", "its steps are not whole numbers"),
+            ("paper.csv", b"seed,step,eval/return\n0,1,nan\n", "eval/return has values that are no finite numbers"),
+            ("paper.csv", b"seed,step,eval/return\n0,one,1\n", "invalid literal"),
+            ("paper.csv", b"seed,step,eval/return\n\xff,1,1\n", "codec"),
         ],
         ids=lambda value: value if isinstance(value, str) else "",
     )
     def test_a_bad_file_is_left_out(self, name: str, contents: bytes, said: str, results: Path) -> None:
         for form in ("csv", "json"):
-            shutil.copy(results / f"reacher/nfwpo.{form}", results / f"reacher/other.{form}")
-        (results / "reacher" / name).write_bytes(contents)
+            shutil.copy(results / f"reacher/nfwpo/paper.{form}", results / f"reacher/nfwpo/other.{form}")
+        (results / "reacher/nfwpo" / name).write_bytes(contents)
         found = read_published(results)
-        assert [run.path for run in found.all] == ["reacher/other/seed-0"]
+        assert [run.path for run in found.all] == ["reacher/nfwpo/other/seed-0"]
         (note,) = found.notes
-        assert (note.about, note.left_out) == ("reacher/nfwpo.csv", True)
+        assert (note.about, note.left_out) == ("reacher/nfwpo/paper.csv", True)
         assert said in note.says
 
     def test_names_that_no_files_can_have_are_refused(self, template: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Published results say what the run folders said, in a small part of their size."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from benchmarks.report import made_up, write_run
 from feasible.report.published import is_published, publish, read_published
 from feasible.report.runs import find_runs, read_runs
 from feasible.report.writing import write_report
+from feasible.run.launch import configure
 from tests.report.conftest import EVALUATIONS, KINDS, SEEDS, write_runs
 
 
@@ -21,10 +23,12 @@ def folders(tmp_path: Path) -> Path:
 def test_what_is_published_is_what_was_measured(folders: Path, tmp_path: Path) -> None:
     out, runs = tmp_path / "results", read_runs(find_runs(folders), folders).all
     written = publish(runs, out)
-    assert sorted(path.relative_to(out).as_posix() for path in written) == sorted(f"{t}/{a}.csv" for t, a in KINDS)
+    assert sorted(path.relative_to(out).as_posix() for path in written) == sorted(
+        f"{task}/{algo}/paper.csv" for task, algo in KINDS
+    )
     found = read_published(out)
     assert not found.notes
-    assert [run.path for run in found.all] == [run.path for run in runs]
+    assert [run.path.replace("/paper/", "/") for run in found.all] == [run.path for run in runs]
     for run, known in zip(found.all, runs, strict=True):
         assert (run.steps, run.reached, run.finished, run.preset) == (known.steps, known.reached, True, known.preset)
         assert run.described["algorithm"] == known.described["algorithm"]
@@ -88,3 +92,18 @@ def test_an_algorithm_that_is_not_known_here_is_published_as_it_was_described(fo
     publish(read_runs(find_runs(folders), folders).all, tmp_path / "results")
     kinds = {run.described["algorithm"]["kind"] for run in read_published(tmp_path / "results").all}  # pyright: ignore
     assert "Elsewhere" in kinds
+
+
+def test_a_file_is_named_by_the_preset_and_its_json_says_the_rest(tmp_path: Path) -> None:
+    gap = {"frank_wolfe_by": "gap", "frank_wolfe_step": 0.02}
+    for preset, changes, variant in (("paper", {}, ""), ("fair", gap, ""), ("fair", {}, "fair+first")):
+        config = configure("reacher", "nfwpo", 0, steps=4_000, preset=preset, changes=changes, variant=variant)
+        write_run(tmp_path / "runs", replace(config, log_every=1_000, eval_every=1_000))
+    out = tmp_path / "results"
+    written = publish(read_runs(find_runs(tmp_path / "runs"), tmp_path / "runs").all, out)
+    names = {path.relative_to(out).as_posix(): json.loads(path.with_suffix(".json").read_text()) for path in written}
+    assert {name: (about["preset"], about["changes"]) for name, about in names.items()} == {
+        "reacher/nfwpo/paper.csv": ("paper", {}),
+        "reacher/nfwpo/fair-frank_wolfe_by-gap-frank_wolfe_step-0.02.csv": ("fair", gap),
+        "reacher/nfwpo/fair-first.csv": ("fair", {}),
+    }

@@ -1,21 +1,24 @@
 """Published results: what figures and tables need of many runs, small enough to be kept with the code.
 
-    results/TASK/METHOD.csv    a row for each evaluation of each seed: seed, step, then the metrics of a report
-    results/TASK/METHOD.json   what the runs' config.json say of the settings, and by seed of versions and machine
+    results/TASK/ALGO/NAME.csv    a row for each evaluation of each seed: seed, step, then the metrics of a report
+    results/TASK/ALGO/NAME.json   what the runs' config.json say, and by seed of versions, commit and machine
 
-METHOD is ALGO or ALGO+VARIANT, as in the names of run folders. `feasible report results` draws everything again.
+NAME is the preset, and after a dash what tells the runs from others in it; what that means is in the JSON.
+`feasible report results` draws everything again.
 """
 
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 
-from feasible.algorithms.description import Plain, build_algorithm, describe
+from feasible.algorithms.description import Plain, build_algorithm, describe, settings_of
+from feasible.catalogue.registry import algorithm_of, find_task
 from feasible.errors import sentence
 from feasible.report.file_names import slug
 from feasible.report.runs import (
@@ -34,29 +37,28 @@ from feasible.run.config import read_config
 from feasible.run.disk.archive import write_atomically
 from feasible.run.plain_json import brief, printable
 
-OWN = ("seed", "versions", "machine")
+OWN = ("seed", "versions", "commit", "machine")
 """What the runs of one method may have of their own."""
-LEFT = ("command", "checkpoint_every")
+LEFT = ("command", "checkpoint_every", "changes")
 """What has no part in the results."""
 DIGITS = 7  # float32 has no more
 
 
 def is_published(root: Path) -> bool:
     """Whether a folder holds published results."""
-    return any(path.with_suffix(".json").exists() for path in root.glob("*/*.csv"))
+    return any(path.with_suffix(".json").exists() for path in root.glob("*/*/*.csv"))
 
 
 def publish(runs: Iterable[Run], out: Path) -> list[Path]:
     """Write the runs' results into the folder `out`, beside what it holds; of one seed what has come further stays."""
-    methods: dict[tuple[str, str], list[Run]] = {}
+    groups: dict[tuple[str, str, str], list[Run]] = {}
     for run in runs:
-        method = f"{run.algo}+{run.variant}" if run.variant else run.algo
-        methods.setdefault((run.task, method), []).append(run)
+        groups.setdefault((run.task, run.algo, _name(run)), []).append(run)
     written = []
-    for (task, method), members in methods.items():
-        if (task, method) != (slug(task), slug(method)):
-            raise ValueError(f"{members[0].path}: {task}/{method} cannot be published: no files can have these names.")
-        path = out / task / f"{method}.csv"
+    for (task, algo, name), members in groups.items():
+        if (task, algo) != (slug(task), slug(algo)):
+            raise ValueError(f"{members[0].path}: {task}/{algo} cannot be published: no folders can have these names.")
+        path = out / task / algo / f"{name}.csv"
         try:
             before = _read(path, out) if path.exists() else []
         except (ValueError, csv.Error) as cause:
@@ -69,10 +71,16 @@ def publish(runs: Iterable[Run], out: Path) -> list[Path]:
     return written
 
 
+def _name(run: Run) -> str:
+    """The preset, and what of the variant says more; the letters that join its words are dashes."""
+    more = re.sub("[+=]", "-", run.variant.removeprefix(run.preset)).strip("-")
+    return slug(f"{run.preset}-{more}" if more else run.preset)
+
+
 def read_published(root: Path) -> Runs:
     """All runs of a folder of published results, and which files were left out."""
     runs, notes = [], []
-    for path in sorted(root.glob("*/*.csv")):
+    for path in sorted(root.glob("*/*/*.csv")):
         try:
             runs += _read(path, root)
         except (OSError, ValueError, csv.Error) as cause:
@@ -98,7 +106,18 @@ def _settings(runs: Sequence[Run]) -> Mapping[str, Setting]:
         if other != shared:
             raise ValueError(f"{run.path} was trained with other settings than {runs[0].path}: name one a variant.")
     own = {str(run.seed): {name: run.described[name] for name in OWN if name in run.described} for run in runs}
-    return {**shared, "seeds": own}
+    return {**shared, "changes": _changes(runs[0], shared), "seeds": own}
+
+
+def _changes(run: Run, shared: Mapping[str, Setting]) -> Setting:
+    """Hyper-parameters that are not those of the run's preset; nothing where that preset is not known here."""
+    try:
+        algorithm = build_algorithm(cast(Plain, shared["algorithm"]))
+        preset = algorithm_of(find_task(run.task), run.algo, run.preset)
+    except ValueError:
+        return {}
+    before = settings_of(preset)
+    return {name: cast(Setting, describe(v)) for name, v in settings_of(algorithm).items() if before.get(name) != v}
 
 
 def _described(run: Run) -> dict[str, Setting]:

@@ -10,10 +10,12 @@ import fcntl
 import json
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -42,7 +44,7 @@ class RunFolder:
 
     def create(self, config: RunConfig) -> None:
         """Begin a run here; refused where one has begun."""
-        described = {**asdict(config), "versions": versions(), "machine": _machine(), "command": sys.argv}
+        made_by = {"versions": versions(), "commit": commit(), "machine": _machine(), "command": sys.argv}
         self.path.mkdir(parents=True, exist_ok=True)
         with _exclusive(self.path):
             if self._config.exists():
@@ -50,7 +52,7 @@ class RunFolder:
                     f"{self.path} holds a run already: go on with `feasible resume {self.path}`, "
                     "or choose another --out, --seed or --variant."
                 )
-            write_atomically(self._config, (json.dumps(described, indent=1) + "\n").encode())
+            write_atomically(self._config, (json.dumps({**asdict(config), **made_by}, indent=1) + "\n").encode())
 
     def exists(self) -> bool:
         return self._config.exists()
@@ -159,6 +161,21 @@ def read_metrics(path: Path) -> list[dict[str, float | list[float]]]:
         except ValueError as cause:
             raise ArchiveError(f"{path} is damaged in line {number}.") from cause
     return read
+
+
+@cache
+def commit() -> str:
+    """The commit of the checkout that the library runs from, with a + if its files were changed since; else nothing."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(Path(__file__).parent), *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+
+    try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)  # the checkout is the library's, not one around it
+        return git("rev-parse", "HEAD") + "+" * bool(git("status", "--porcelain", "--untracked-files=no"))
+    except (OSError, subprocess.SubprocessError):
+        return ""
 
 
 def versions() -> dict[str, str]:
