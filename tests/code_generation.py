@@ -26,6 +26,11 @@ def make_plain_code() -> None:
     compiler.get_compile_options, _plain = _compile_options, True  # pyright: ignore[reportAttributeAccessIssue]
 
 
+def xla_flags() -> str:
+    """The variable XLA_FLAGS of processes that are to compile as this one does now."""
+    return " ".join(f"--{name}={str(value).lower()}" for name, value in PLAIN.items()) if _plain else ""
+
+
 @contextmanager
 def users_code() -> Iterator[None]:
     """What is compiled inside is compiled as for a user."""

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.run.gate import PATIENCE
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
@@ -22,7 +24,7 @@ def printed(name: str) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=PATIENCE,
     )
     assert run.returncode == 0, run.stderr
     return run.stdout
