@@ -17,7 +17,7 @@ from pathlib import Path
 from feasible.run.folder import RunConfig, RunFolder
 from feasible.run.training import Outcome, Watcher, watched_by
 
-PATIENCE = 1800.0  # seconds after which what a test waits for is taken to hang; no test asserts how long anything takes
+PATIENCE = 900.0  # seconds after which what a test waits for is taken to hang; no test asserts how long anything takes
 LOOK = 0.01  # seconds between two looks at what is waited for
 FOLDER, MACHINE = "FEASIBLE_TEST_GATES", "FEASIBLE_TEST_MACHINE"
 

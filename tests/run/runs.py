@@ -134,8 +134,13 @@ def environment(cache: Path, gates: Gates | None = None) -> Iterator[None]:
 def command(*arguments: str | Path, cache: Path, gates: Gates | None = None) -> subprocess.Popen[str]:
     """The command line in a process of its own; tests of the group `processes` share what theirs have compiled."""
     program = [sys.executable, "-m", "feasible.cli", *map(str, arguments)]
-    with environment(cache, gates):
-        return subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # Tests that run in the background of a shell ignore Ctrl-C, and so would the processes that they start.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with environment(cache, gates):
+            return subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:

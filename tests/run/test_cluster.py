@@ -32,8 +32,14 @@ pytestmark = [
     pytest.mark.xdist_group("processes"),
 ]
 MACHINES = ("first", "second")
-# A machine is lost when it does not answer any more, at once; it may take its time to answer.
-HEALTH = {"period_ms": 100, "failure_threshold": 3, "timeout_ms": int(1000 * PATIENCE)}
+SETTINGS = {
+    # A machine that is gone is known to be lost at once; one that is there may take its time to answer.
+    "RAY_health_check_period_ms": "100",
+    "RAY_health_check_failure_threshold": "3",
+    "RAY_health_check_timeout_ms": str(int(1000 * PATIENCE)),
+    # Runs yield to nothing else on a busy machine.
+    "RAY_worker_niceness": "0",
+}
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +52,7 @@ def machines(cache: Path, gates: Gates) -> Iterator["LocalCluster"]:
     """A head that trains one run at a time, to which machines can be added."""
     from ray.cluster_utils import Cluster as LocalCluster  # pyright: ignore[reportMissingImports]
 
-    health = {f"RAY_health_check_{name}": str(value) for name, value in HEALTH.items()}
-    with environment(cache), mock.patch.dict(os.environ, health | {FOLDER: str(gates.folder)}):
+    with environment(cache), mock.patch.dict(os.environ, SETTINGS | {FOLDER: str(gates.folder)}):
         head = {**machine("first"), "include_dashboard": False}
         local = LocalCluster(initialize_head=True, head_node_args=head)
         yield local
