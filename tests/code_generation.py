@@ -10,8 +10,15 @@ from contextlib import contextmanager
 
 from jax._src import compiler
 
-# On a CPU: no optimisation by LLVM, and fused loops by the emitter that takes a fifth of the time.
-PLAIN: Mapping[str, int | bool] = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+# On a CPU: no optimisation by LLVM, fused loops by the emitter that takes a fifth of the time, and a program in one
+# piece: XLA cuts it up to compile on all cores, which costs a quarter more, and the cores are busy with other tests.
+PLAIN: Mapping[str, int | bool] = {
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
+PLAIN_FLAGS = " ".join(f"--{name}={value}" for name, value in PLAIN.items())
+"""The same as XLA_FLAGS, for processes of their own."""
 _options, _plain = compiler.get_compile_options, False
 
 
