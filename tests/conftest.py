@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from tests.code_generation import make_plain_code
+from tests.code_generation import PLAIN_FLAGS, make_plain_code
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -36,3 +36,10 @@ def pytest_collection_finish() -> None:
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where runs keep compiled programs for those that train the same agent again."""
     return tmp_path_factory.mktemp("compiled")
+
+
+@pytest.fixture
+def plain_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that the test starts compile plain code. This one reads its flags when it first compiles: before."""
+    jax.jit(lambda: 0)()
+    monkeypatch.setenv("XLA_FLAGS", PLAIN_FLAGS)
