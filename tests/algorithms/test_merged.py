@@ -17,7 +17,7 @@ from feasible.run.population.groups import in_groups
 from feasible.run.population.programs import PopulationPrograms
 from feasible.run.programs import Programs
 from feasible.run.step import Step
-from tests.algorithms.plain import ball_task, random_transition
+from tests.algorithms.plain import ball_task, new, random_transition, stored
 
 SPEC = ball_task()
 UPDATES = 200
@@ -51,7 +51,7 @@ def recorded(agent: int) -> np.ndarray:
 
 @eqx.filter_jit
 def first_of(algorithm: Algorithm, key: jax.Array, obs: np.ndarray) -> tuple[list[jax.Array], jax.Array]:
-    carry, report, _ = Step(algorithm, SPEC).first(key, obs)
+    carry, report, _ = Step(algorithm, SPEC).first(key, jnp.asarray(obs))
     return jax.tree.leaves(carry), report
 
 
@@ -106,22 +106,20 @@ def test_agents_in_a_population_learn_what_they_learn_alone() -> None:
 def test_an_agent_without_target_noise_has_none_beside_one_that_has() -> None:
     """Outputs that leave the box tell them apart: what is noisy is clipped."""
     wide = replace(NFWPO, output="leaky_relu", discount=0.9)
-    state = wide.init(jax.random.key(0), SPEC)
-    bias = jnp.full(2, 3.0)
-    state = eqx.tree_at(lambda s: s.target_actor.layers[-1].bias, state, bias)
     rng = np.random.default_rng(0)
-    for _ in range(16):
-        state = wide.observe(state, SPEC, random_transition(rng, SPEC, terminated=False, truncated=False))
-    batch, _ = wide.batches(state.replay, SPEC, jax.random.key(1))
+    made = [random_transition(rng, SPEC, terminated=False, truncated=False) for _ in range(16)]
+    state = stored(wide, SPEC, new(wide, SPEC), made)
+    state = eqx.tree_at(lambda s: s.target_actor.layers[-1].bias, state, jnp.full(2, 3.0))
+    batch, _ = jax.jit(wide.batches)(state.replay, SPEC, jax.random.key(1))
     pair = merged([wide, replace(wide, target_noise=0.2)], "float64")
     numbers, rest = eqx.partition(pair, lambda leaf: isinstance(leaf, np.ndarray))
 
     def loss(numbers: DDPG) -> jax.Array:
         return eqx.combine(numbers, rest).critic_loss(state.critic, state, SPEC, batch, jax.random.key(2))[0]
 
-    together = jax.vmap(loss)(numbers)
+    together = jax.jit(jax.vmap(loss))(numbers)
     alone = [
-        a.critic_loss(state.critic, state, SPEC, batch, jax.random.key(2))[0]
+        jax.jit(a.critic_loss)(state.critic, state, SPEC, batch, jax.random.key(2))[0]
         for a in (wide, replace(wide, target_noise=0.2))
     ]
     np.testing.assert_allclose(together, alone, rtol=1e-9)

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from numpy.typing import NDArray
 
 from feasible.algorithms.base import Decision, Metrics, Spec, Transition
 from feasible.algorithms.focops import FOCOPS
@@ -60,7 +59,7 @@ def batch_of(algorithm: OnPolicy, ball: jax.Array | None, state: OnPolicyState) 
 
 
 @eqx.filter_jit
-def collect(algorithm: OnPolicy, ball: jax.Array | None, key: jax.Array, rows: tuple[NDArray, ...]) -> OnPolicyState:
+def collect(algorithm: OnPolicy, ball: jax.Array | None, key: jax.Array, rows: tuple[jax.Array, ...]) -> OnPolicyState:
     spec = task(ball)
 
     def one(state: OnPolicyState, row: tuple[jax.Array, ...]) -> tuple[OnPolicyState, None]:
@@ -79,7 +78,8 @@ def collected(algorithm: OnPolicy, ball: jax.Array | None, seed: int = 0) -> OnP
     rng, n = np.random.default_rng(seed), algorithm.horizon
     obs, next_obs = rng.normal(size=(2, n, 3))
     ends = [rng.uniform(size=n) < 0.1 for _ in range(2)]
-    return collect(algorithm, ball, jax.random.key(seed), (obs, next_obs, rng.normal(size=n), *ends))
+    rows = tuple(jnp.asarray(x) for x in (obs, next_obs, rng.normal(size=n), *ends))
+    return collect(algorithm, ball, jax.random.key(seed), rows)
 
 
 @eqx.filter_jit
@@ -96,12 +96,12 @@ def updated(
 
 def first_mean(state: OnPolicyState) -> float:
     """The first entry of the policy's mean, over a hundred observations."""
-    probe = np.random.default_rng(5).normal(size=(100, 3))
+    probe = jnp.asarray(np.random.default_rng(5).normal(size=(100, 3)))
     return float(np.mean(means(state.actor, probe)[:, 0]))
 
 
 @eqx.filter_jit
-def means(actor: GaussianPolicy, x: NDArray) -> jax.Array:
+def means(actor: GaussianPolicy, x: jax.Array) -> jax.Array:
     return jax.vmap(actor)(x).mean
 
 
@@ -176,9 +176,9 @@ def test_better_actions_become_likelier(algorithm: OnPolicy) -> None:
 
 
 @eqx.filter_jit
-def improve(actor: GaussianPolicy, batch: Batch, bound: float) -> tuple[GaussianPolicy, Metrics, Normal, jax.Array]:
+def improve(actor: GaussianPolicy, batch: Batch, bound: jax.Array) -> tuple[GaussianPolicy, Metrics, Normal, jax.Array]:
     """TRPO's new policy, its distributions on the batch, and the surrogate."""
-    algorithm = TRPO(**SMALL, divergence=bound)
+    algorithm = TRPO(**SMALL, divergence=bound)  # pyright: ignore[reportArgumentType]
     actor, metrics = algorithm.improve(actor, batch)
     normal = jax.vmap(actor)(batch.x)
     return actor, metrics, normal, jnp.mean(algorithm.ratio(normal, batch) * batch.advantages[:, 0])
@@ -191,7 +191,7 @@ def test_trust_region_holds_and_the_surrogate_grows(bound: float) -> None:
     for seed in range(4):
         state = collected(KINDS[1], BALL, seed)
         batch, _ = batch_of(KINDS[1], BALL, state)
-        _, metrics, normal, surrogate = improve(state.actor, batch, bound)
+        _, metrics, normal, surrogate = improve(state.actor, batch, jnp.asarray(bound))
         p, q = (jax.tree.map(np.asarray, each) for each in (batch.before, normal))
         spread, shift = np.exp(2 * (p.log_std - q.log_std)), (p.mean - q.mean) ** 2 / np.exp(2 * q.log_std)
         divergence = np.mean(np.sum(0.5 * (spread + shift - 1) + q.log_std - p.log_std, axis=1))
@@ -207,7 +207,7 @@ def test_a_step_that_nothing_accepts_is_not_made() -> None:
     state = collected(KINDS[1], BALL)
     batch, _ = batch_of(KINDS[1], BALL, state)
     batch = eqx.tree_at(lambda b: b.advantages, batch, np.zeros((128, 1)))
-    actor, metrics, _, _ = improve(state.actor, batch, 0.01)
+    actor, metrics, _, _ = improve(state.actor, batch, jnp.asarray(0.01))
     for after, before in zip(jax.tree.leaves(actor), jax.tree.leaves(state.actor), strict=True):
         np.testing.assert_array_equal(after, before)
     assert int(metrics["actor/halvings"]) == TRPO(**SMALL).halvings
