@@ -28,8 +28,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What imports have made stays to the end: the collector need not search it whenever programs are traced."""
+    """Imports and traced programs stay to the end: the collector need not search them every few moments."""
     gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
 
 
 @pytest.fixture(scope="session")
