@@ -91,7 +91,7 @@ each = pytest.mark.parametrize(
 
 
 def _answers(feasible_set: ActionSet, asked: Array) -> dict[str, Array]:
-    """The projections of z and y and theirs, a maximiser of g, exits from a point inside, and how far all are outside."""
+    """Projections of z and y and theirs, a maximiser of g, exits from a point inside, and how far all are outside."""
     _, _, g, direction = asked
 
     def again(points: Array, _: None) -> tuple[Array, Array]:
