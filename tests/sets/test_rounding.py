@@ -188,7 +188,8 @@ def test_slivers_have_a_centre() -> None:
 def test_slivers_of_all_dimensions_have_a_centre(n: int, m: int, slack: float) -> None:
     A, b = _slivers(np.random.default_rng(n), 20_000 // n, n, m, slack)
     outside, _ = _in_sliver(A, b, np.random.default_rng(1).normal(size=(len(A), n)) * 10.0)
-    assert np.max(np.asarray(outside)) <= 1e-9
+    assert np.max(np.asarray(outside)[:, 1]) <= 1e-9  # projections
+    assert np.max(np.asarray(outside)) <= 1e-6  # a twentieth of the tolerance: of rows 1e-6 apart, the climb holds one
 
 
 def test_a_slab_in_float32() -> None:
