@@ -1,7 +1,9 @@
 """The random problems of every family and the library's answers to them, shared by the tests on one worker."""
 
 import functools
+from collections.abc import Callable
 from contextlib import nullcontext
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +16,7 @@ from feasible.sets import ActionSet, IntegerAllocation
 from tests.code_generation import users_code
 from tests.sets.families import FAMILIES, Family, Values
 
+Answer = TypeVar("Answer")
 COUNT = 2000
 PRECISIONS = [jnp.float64, jnp.float32]
 
@@ -79,16 +82,30 @@ def problems(family: Family) -> Problems:
     return Problems(family)
 
 
-@jax.jit
-@jax.vmap
-def project(feasible_set: ActionSet, points: Array) -> Array:
-    return jax.vmap(feasible_set.project)(points)
+def at_points(answer: Callable[[ActionSet, Array], Answer]) -> Callable[[ActionSet, Array], Answer]:
+    """What is asked of one set and one point, of many sets with several points each: a program.
+
+    By one vmap over all pairs: loops within two of them take twice as long to trace.
+    """
+
+    @jax.jit
+    def answers(sets: ActionSet, points: Array) -> Answer:
+        count, each, n = points.shape
+        repeated = jax.tree.map(lambda leaf: jnp.repeat(leaf, each, axis=0), sets)
+        found = jax.vmap(answer)(repeated, points.reshape(count * each, n))
+        return jax.tree.map(lambda leaf: leaf.reshape(count, each, *leaf.shape[1:]), found)
+
+    return answers
 
 
-@jax.jit
-@jax.vmap
-def execute(feasible_set: ActionSet, points: Array) -> Array:
-    return jax.vmap(feasible_set.execute)(points)
+@at_points
+def project(feasible_set: ActionSet, point: Array) -> Array:
+    return feasible_set.project(point)
+
+
+@at_points
+def execute(feasible_set: ActionSet, point: Array) -> Array:
+    return feasible_set.execute(point)
 
 
 @jax.jit
