@@ -168,7 +168,7 @@ def _check_feasible(arguments: list[str]) -> None:
         find_item(str(asked["item"]))
     tasks = asked.get("tasks") or [asked["task"]] if {"task", "tasks"} & set(asked) else []
     algos = asked.get("algos") or [asked.get("algo")]
-    if tasks:
+    if tasks and "set" in asked:
         changes = changes_of(asked["set"])  # pyright: ignore[reportArgumentType]
         grid(tasks, algos, [0], preset=asked["preset"], changes=changes)  # pyright: ignore[reportArgumentType]
 

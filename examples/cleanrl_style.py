@@ -43,6 +43,7 @@ if __name__ == "__main__":
     observe = jax.jit(lambda state, transition: algorithm.observe(state, spec, transition))
     update = jax.jit(lambda state, key: algorithm.update(state, spec, key, frozenset(algorithm.intervals)))
     warmup = jax.jit(lambda obs, key: spec.feasible_set(obs).sample(key))
+    accepts = jax.jit(lambda obs, proposed: spec.feasible_set(obs).accepts(proposed))
 
     key, init_key = jax.random.split(jax.random.key(SEED))
     state = algorithm.init(init_key, spec)
@@ -54,7 +55,7 @@ if __name__ == "__main__":
         if step < WARMUP:
             sample = warmup(obs, act_key)
             decision = type(decision)(sample, sample, sample, decision.extras)
-        infeasible += not bool(constraint(jnp.asarray(obs)).accepts(decision.proposed))
+        infeasible += not bool(accepts(obs, decision.proposed))
         next_obs, reward, terminated, truncated, _ = env.step(np.asarray(decision.executed))
         transition = Transition(
             jnp.asarray(obs),

@@ -10,8 +10,15 @@ from contextlib import contextmanager
 
 from jax._src import compiler
 
-# On a CPU: no optimisation by LLVM, and fused loops by the emitter that takes a fifth of the time.
-PLAIN: Mapping[str, int | bool] = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
+# On a CPU: no optimisation by LLVM, fused loops by the emitter that takes a fifth of the time, and a program in one
+# piece: XLA cuts it up to compile on all cores, which costs a quarter more, and the cores are busy with other tests.
+PLAIN: Mapping[str, int | bool] = {
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
+PLAIN_FLAGS = " ".join(f"--{name}={value}" for name, value in PLAIN.items()) + " --xla_cpu_multi_thread_eigen=false"
+"""XLA_FLAGS of processes that do the same, and keep to a core."""
 _options, _plain = compiler.get_compile_options, False
 
 
@@ -24,6 +31,11 @@ def make_plain_code() -> None:
     """From now on in this process; JAX has options of one program, but none for all."""
     global _plain
     compiler.get_compile_options, _plain = _compile_options, True  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def xla_flags() -> str:
+    """The variable XLA_FLAGS of processes that are to compile as this one does now."""
+    return " ".join(f"--{name}={str(value).lower()}" for name, value in PLAIN.items()) if _plain else ""
 
 
 @contextmanager

@@ -1,11 +1,12 @@
 """Strict numerics for every test: float64 available, no silent promotion of ranks or dtypes."""
 
+import gc
 from pathlib import Path
 
 import jax
 import pytest
 
-from tests.code_generation import make_plain_code
+from tests.code_generation import PLAIN_FLAGS, make_plain_code
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -26,7 +27,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
+def pytest_collection_finish() -> None:
+    """Imports and traced programs stay to the end: the collector need not search them every few moments."""
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
+
+
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where runs keep compiled programs for those that train the same agent again."""
     return tmp_path_factory.mktemp("compiled")
+
+
+@pytest.fixture
+def plain_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that the test starts compile plain code. This one reads its flags when it first compiles: before."""
+    jax.jit(lambda: 0)()
+    monkeypatch.setenv("XLA_FLAGS", PLAIN_FLAGS)

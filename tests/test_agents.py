@@ -257,7 +257,7 @@ def test_every_method_learns_on_pendulum(method: type[Agent], tmp_path: Path) ->
     ("changes", "said"),
     [
         ({"colour": "red"}, "NFWPO: There is no hyper-parameter 'colour'. Known: noise"),
-        ({"rule": "x"}, "NFWPO has no setting 'rule'"),
+        ({"rule": "x"}, "NFWPO: There is no hyper-parameter 'rule'"),
         ({"batch_size": "many"}, "NFWPO: batch_size must be a whole number, not 'many'"),
         ({"batch_size": 2.5}, "NFWPO: batch_size must be a whole number, not 2.5"),
         ({"batch_size": True}, "NFWPO: batch_size must be a whole number, not True"),
@@ -272,7 +272,7 @@ def test_every_method_learns_on_pendulum(method: type[Agent], tmp_path: Path) ->
         ({"frank_wolfe_by": "luck"}, "NFWPO: frank_wolfe_by must be one of 'constant', 'gap', 'search', not 'luck'"),
         ({"frank_wolfe_inner": 0}, "NFWPO: frank_wolfe_inner must be at least 1, not 0"),
         ({"frank_wolfe_inside": -1.0}, "NFWPO: frank_wolfe_inside must be at least 0, not -1.0"),
-        ({"projected_gradient_step": 1.0}, "NFWPO has no setting 'projected_gradient_step'"),
+        ({"projected_gradient_step": 1.0}, "NFWPO: There is no hyper-parameter 'projected_gradient_step'"),
         ({"twin": 1}, "NFWPO: twin must be true or false, not 1"),
         ({"hidden_layers": 32}, "NFWPO: hidden_layers must be a list, each a whole number, not 32"),
         ({"hidden_layers": ("a",)}, "NFWPO: hidden_layers must be a list, each a whole number"),

@@ -1,5 +1,8 @@
 """Constrained environments: refusal without a step, repair, vector environments, and what a user can get wrong."""
 
+from collections.abc import Callable
+from typing import Literal
+
 import gymnasium as gym
 import jax.numpy as jnp
 import numpy as np
@@ -89,6 +92,26 @@ def test_non_finite_and_misshapen_actions_are_refused() -> None:
         with pytest.raises(fs.InfeasibleActionError, match="shape"):
             env.step(np.zeros(3, np.float32))
         np.testing.assert_array_equal(env.unwrapped.x, before)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize("kind", [fs.sets.Allocation, fs.sets.IntegerAllocation])
+@pytest.mark.parametrize("mode", ["raise", "project"])
+def test_nan_is_no_allocation(kind: Callable[..., fs.sets.ActionSet], mode: Literal["raise", "project"]) -> None:
+    """Alone and among others, nothing is stepped."""
+    action = np.array([[0.0, 1.0], [np.nan, 1.0]], np.float32)
+    alone = fs.constrain(Integrator(), lambda obs: kind(1.0, jnp.zeros(2), 1.0), on_infeasible=mode)
+    before, _ = alone.reset(seed=0)
+    with pytest.raises(
+        fs.InfeasibleActionError, match=r"The action has a NaN or an infinite entry and was not executed"
+    ):
+        alone.step(action[1])
+    np.testing.assert_array_equal(alone.unwrapped.x, before)  # pyright: ignore[reportAttributeAccessIssue]
+    plants = gym.vector.SyncVectorEnv([Integrator, Integrator])
+    several = fs.constrain(plants, lambda obs: kind(1.0, jnp.zeros(2), 1.0), on_infeasible=mode)
+    before, _ = several.reset(seed=0)
+    with pytest.raises(fs.InfeasibleActionError, match="The action of copy 1 has a NaN or an infinite entry"):
+        several.step(action)
+    np.testing.assert_array_equal([plant.x for plant in plants.envs], before)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_an_empty_set_is_named_with_its_observation() -> None:

@@ -9,20 +9,22 @@ from pathlib import Path
 
 import pytest
 
+from tests.code_generation import PLAIN_FLAGS
+from tests.run.gate import PATIENCE
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
 def printed(name: str) -> str:
-    """What an example prints, run as a person runs it, but for the folder that the library is found in."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "200"}
-    environment.pop("XLA_FLAGS", None)
+    """What an example prints, run as a person runs it, but for the library's folder and how programs are compiled."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "200", "XLA_FLAGS": PLAIN_FLAGS}
     run = subprocess.run(
         [sys.executable, str(ROOT / "examples" / f"{name}.py")],
         env=environment,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=PATIENCE,
     )
     assert run.returncode == 0, run.stderr
     return run.stdout

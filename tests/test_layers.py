@@ -14,6 +14,8 @@ LAYERS = (
     "errors",
     "solve",
     "sets",
+    "action_box",
+    "outcomes",
     "constraints",
     "algorithms",
     "envs",

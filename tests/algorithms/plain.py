@@ -1,10 +1,15 @@
 """Networks, projections and small tasks in plain NumPy: what the algorithms are compared with."""
 
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 from numpy.typing import NDArray
 
-from feasible.algorithms.base import Decision, Spec, Transition
+from feasible.algorithms.base import Algorithm, Decision, Spec, State, Transition
 from feasible.algorithms.nets import Actor, Critic
 from feasible.sets import Ball
 
@@ -63,3 +68,23 @@ def random_transition(rng: np.random.Generator, spec: Spec, *, terminated: bool,
     obs, proposed, executed, reward, next_obs = floats
     ends = jnp.asarray(terminated), jnp.asarray(truncated)
     return Transition(obs, Decision(proposed, executed, proposed), reward, next_obs, *ends)
+
+
+@eqx.filter_jit
+def _first(algorithm: Algorithm[State], spec: Spec, key: Array) -> State:
+    return algorithm.init(key, spec)
+
+
+def new(algorithm: Algorithm[State], spec: Spec, seed: int = 0) -> State:
+    """The first state, by one program instead of one for each of its numbers."""
+    return _first(algorithm, spec, jax.random.key(seed))
+
+
+@eqx.filter_jit
+def _stored(algorithm: Algorithm[State], spec: Spec, state: State, transitions: Transition) -> State:
+    return jax.lax.scan(lambda s, made: (algorithm.observe(s, spec, made), None), state, transitions)[0]
+
+
+def stored(algorithm: Algorithm[State], spec: Spec, state: State, transitions: Sequence[Transition]) -> State:
+    """The state that has observed all of them."""
+    return _stored(algorithm, spec, state, jax.tree.map(lambda *leaves: np.stack(leaves), *transitions))

@@ -28,7 +28,7 @@ from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.nets import Actor, Critic
 from feasible.algorithms.replay import Batch
 from feasible.sets import ActionSet, Ball, Box, IntegerAllocation, Polytope, WeightedL1Box
-from tests.algorithms.plain import ball_task, radius
+from tests.algorithms.plain import ball_task, new, radius
 
 BATCH = 16
 
@@ -54,17 +54,20 @@ class TestProposition3:
     def gradients(cls) -> tuple[Actor, Actor, Actor]:
         """The actor, the gradient of the regression, and that of -mean Q(s, pi(s))."""
         spec, batch = cls.spec, batch_of(cls.spec)
-        state = small(PolicyGradient()).init(jax.random.key(1), spec)
+        state = new(small(PolicyGradient()), spec, 1)
         actor, critic = state.actor, state.critic
 
         def actions(actor: Actor) -> Array:
             return jax.vmap(actor, in_axes=(0, None, None))(batch.obs, spec.low, spec.high)
 
-        now = actions(actor)
-        references = now + cls.eta * jax.vmap(jax.grad(critic, argnums=1))(batch.obs, now)
-        regression = jax.grad(lambda actor: regression_loss(actions(actor), references))(actor)
-        ddpg = jax.grad(lambda actor: -jnp.mean(jax.vmap(critic)(batch.obs, actions(actor))))(actor)
-        return actor, regression, ddpg
+        @jax.jit
+        def both(actor: Actor, critic: Critic) -> tuple[Actor, Actor]:
+            now = actions(actor)
+            references = now + cls.eta * jax.vmap(jax.grad(critic, argnums=1))(batch.obs, now)
+            regression = jax.grad(lambda actor: regression_loss(actions(actor), references))(actor)
+            return regression, jax.grad(lambda actor: -jnp.mean(jax.vmap(critic)(batch.obs, actions(actor))))(actor)
+
+        return actor, *both(actor, critic)
 
     def test_gradients_differ_by_eta(self, gradients: tuple[Actor, Actor, Actor]) -> None:
         _, regression, ddpg = gradients
@@ -79,7 +82,8 @@ class TestProposition3:
 
     def test_adam_steps_are_equal_up_to_its_epsilon(self, gradients: tuple[Actor, Actor, Actor]) -> None:
         actor, regression, ddpg = gradients
-        stepped = [adam_step(1e-3, g, adam_state(1e-3, actor), actor)[0] for g in (regression, ddpg)]
+        step = jax.jit(lambda g: adam_step(1e-3, g, adam_state(1e-3, actor), actor)[0])
+        stepped = [step(g) for g in (regression, ddpg)]
         for leaf, g, mine, theirs in zip(*(jax.tree.leaves(t) for t in (actor, ddpg, *stepped)), strict=True):
             g = np.asarray(g)
             # Adam's first step is rate g / (|g| + epsilon).
@@ -89,18 +93,23 @@ class TestProposition3:
 
     def test_the_library_s_gradient_is_ddpg_s(self, gradients: tuple[Actor, Actor, Actor]) -> None:
         algorithm = small(PolicyGradient())
-        state = algorithm.init(jax.random.key(1), self.spec)
-        found, _ = algorithm.actor_gradient(state, self.spec, batch_of(self.spec))
+        state = new(algorithm, self.spec, 1)
+        found, _ = jax.jit(algorithm.actor_gradient)(state, self.spec, batch_of(self.spec))
         for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(gradients[2]), strict=True):
             np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-15)
 
     def test_projected_gradient_is_ddpg_where_no_constraint_binds(self, gradients: tuple[Actor, Actor, Actor]) -> None:
         wide = Spec(3, self.spec.low, self.spec.high, lambda obs: Ball(jnp.zeros(2), 100.0))
         algorithm, batch = small(ProjectedGradient(self.eta)), batch_of(self.spec)
-        state = algorithm.init(jax.random.key(1), wide)
-        found, metrics = algorithm.actor_gradient(state, wide, batch)
-        actions = jax.vmap(state.actor, in_axes=(0, None, None))(batch.obs, wide.low, wide.high)
-        norms = np.linalg.norm(jax.vmap(jax.grad(state.critic, argnums=1))(batch.obs, actions), axis=1)
+        state = new(small(PolicyGradient()), self.spec, 1)
+        found, metrics = jax.jit(algorithm.actor_gradient)(state, wide, batch)
+
+        @jax.jit
+        def slopes(actor: Actor, critic: Critic) -> Array:
+            actions = jax.vmap(actor, in_axes=(0, None, None))(batch.obs, wide.low, wide.high)
+            return jax.vmap(jax.grad(critic, argnums=1))(batch.obs, actions)
+
+        norms = np.linalg.norm(slopes(state.actor, state.critic), axis=1)
         assert float(metrics["actor/grad_executed"]) == pytest.approx(norms.mean())
         for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(gradients[2]), strict=True):
             np.testing.assert_allclose(mine, self.eta / norms.mean() * np.asarray(theirs), rtol=1e-9, atol=1e-15)
@@ -219,10 +228,14 @@ def test_projected_gradient_stands_still_at_the_best_point_only() -> None:
     feasible_set, g = Ball(jnp.zeros(2), 1.0), jnp.array([3.0, 4.0])
 
     def moves(proposed: list[float]) -> Array:
+        return move(jnp.array([proposed]))[0]
+
+    @jax.jit
+    def move(proposed: Array) -> Array:
         def one(proposed: Array) -> Array:
             return ProjectedGradient(0.1).direction(feasible_set, proposed, lambda a: g)[0]
 
-        return jax.vmap(one, axis_name=STATES)(jnp.array([proposed]))[0]
+        return jax.vmap(one, axis_name=STATES)(proposed)
 
     np.testing.assert_allclose(moves([0.6, 0.8]), 0.0, atol=1e-12)
     np.testing.assert_allclose(moves([0.0, 0.0]), [0.06, 0.08])
@@ -238,7 +251,7 @@ def test_by_direction_every_state_moves_as_far() -> None:
     def one(g: Array) -> Array:
         return rule.direction(ball, jnp.zeros(2), lambda a: g)[0]
 
-    moves = jax.vmap(one, axis_name=STATES)(gradients)
+    moves = jax.jit(jax.vmap(one, axis_name=STATES))(gradients)
     np.testing.assert_allclose(moves, [[0.06, 0.08], [0.06, -0.08], [0.0, 0.0]])
 
 
@@ -250,13 +263,14 @@ def test_a_margin_shrinks_the_set_for_references() -> None:
     def one(z: Array, g: Array) -> Array:
         return z + rule.direction(box, z, lambda a: g)[0]
 
-    references = jax.vmap(one, axis_name=STATES)(jnp.asarray(proposals), jnp.asarray(gradients))
+    answer = jax.jit(jax.vmap(one, axis_name=STATES))
+    references = answer(jnp.asarray(proposals), jnp.asarray(gradients))
     middle, half = (low + high) / 2, 0.8 * (high - low) / 2
     ends = np.clip(proposals, low, high) + 0.5 * gradients / np.linalg.norm(gradients, axis=1).mean()
     expected = np.clip(ends, middle - half, middle + half)
     np.testing.assert_allclose(references, expected, atol=1e-12)
     assert (expected == ends).all(1).sum() > 10  # where it does not bind, nothing changes
-    best = jax.vmap(one, axis_name=STATES)(jnp.array([[1.0, 2.0, 3.0]]), jnp.ones((1, 3)))
+    best = answer(jnp.array([[1.0, 2.0, 3.0]]), jnp.ones((1, 3)))
     np.testing.assert_allclose(best[0], [0.8, 1.8, 2.4])
 
 
@@ -274,7 +288,7 @@ def test_inside_weighs_the_way_back_alone(rule: FrankWolfe | ProjectedGradient, 
 
     def directions(rule: ActorRule) -> NDArray:
         one = lambda z: rule.direction(feasible_set, z, lambda a: g)[0]  # noqa: E731
-        return np.asarray(jax.vmap(one, axis_name=STATES)(proposed)[0])
+        return np.asarray(jax.jit(jax.vmap(one, axis_name=STATES))(proposed)[0])
 
     back = np.array([0.6, 0.8]) - np.array([3.0, 4.0])
     np.testing.assert_allclose(directions(replace(rule, inside=weight)) - directions(rule), (weight - 1) * back)
@@ -289,7 +303,7 @@ def test_the_penalty_is_the_gradient_of_half_the_squared_distance() -> None:
     def one(z: Array) -> tuple[Array, dict[str, Array]]:
         return ThroughProjection(0.5).direction(box, z, lambda a: jnp.asarray(weights) * a)
 
-    directions, metrics = jax.vmap(one, axis_name=STATES)(jnp.asarray(proposals))
+    directions, metrics = jax.jit(jax.vmap(one, axis_name=STATES))(jnp.asarray(proposals))
     weight = 0.5 * np.linalg.norm(weights * np.clip(proposals, -1, 1), axis=1).mean()
     np.testing.assert_allclose(metrics["actor/grad_executed"].mean() * 0.5, weight)
 
@@ -332,7 +346,7 @@ def test_whether_the_projection_is_differentiated(rule: ActorRule, same: bool) -
     clear = ball_task()
     opaque = Spec(3, clear.low, clear.high, lambda obs: OpaqueBall(jnp.zeros(2), radius(obs)))  # pyright: ignore[reportArgumentType]
     algorithm = small(rule)
-    state, batch = algorithm.init(jax.random.key(2), clear), batch_of(clear)
+    state, batch = new(small(PolicyGradient()), clear, 2), batch_of(clear)
     first, second = (jax.jit(algorithm.actor_gradient)(state, spec, batch)[0] for spec in (clear, opaque))
     pairs = list(zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True))
     assert all(np.abs(a).max() > 0 for a, _ in pairs)
@@ -361,11 +375,12 @@ class TestZeroGradient:
     def trained(self, rule: ActorRule) -> tuple[Actor, Actor, NDArray]:
         """The actor before and after 1,500 updates, and its proposals after them."""
         algorithm = small(rule, actor_rate=1e-2)
-        state = algorithm.init(jax.random.key(3), self.spec)
+        state = new(small(PolicyGradient()), self.spec, 3)
         bias = jnp.full(1, -1.0)  # tanh(-1) * 2 = -1.5
         state = eqx.tree_at(lambda s: (s.critic, s.actor.layers[-1].bias), state, (KnownCritic(), bias))
         batch = batch_of(self.spec)
 
+        @jax.jit
         def propose(actor: Actor) -> Array:
             return jax.vmap(actor, in_axes=(0, None, None))(batch.obs, self.spec.low, self.spec.high)
 

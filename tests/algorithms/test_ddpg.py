@@ -14,7 +14,16 @@ from feasible.algorithms.base import Decision, Spec, Transition
 from feasible.algorithms.ddpg import DDPG, DDPGState
 from feasible.algorithms.nets import Critic, Twin
 from feasible.algorithms.replay import Batch, draw
-from tests.algorithms.plain import actor_output, ball_task, critic_value, in_ball, radius, random_transition
+from tests.algorithms.plain import (
+    actor_output,
+    ball_task,
+    critic_value,
+    in_ball,
+    new,
+    radius,
+    random_transition,
+    stored,
+)
 
 SPEC = ball_task()
 RULES = {"nfwpo": FrankWolfe(0.05), "plain": PolicyGradient(), "optlayer": ThroughProjection()}
@@ -28,14 +37,12 @@ def small(rule: ActorRule | None = None, **settings: object) -> DDPG:
 
 def filled(algorithm: DDPG, spec: Spec = SPEC, count: int = 20) -> DDPGState:
     """A state whose targets are apart from its networks and whose replay holds every mix of endings."""
-    state = algorithm.init(jax.random.key(0), spec)
-    other = algorithm.init(jax.random.key(9), spec)
+    same = small(twin=algorithm.twin, replay_size=algorithm.replay_size)  # nothing else matters to what is stored
+    state, other = (new(same, spec, seed) for seed in (0, 9))
     state = eqx.tree_at(lambda s: (s.target_actor, s.target_critic), state, (other.actor, other.critic))
-    rng, observe = np.random.default_rng(0), jax.jit(algorithm.observe)
-    for i in range(count):
-        ends = {"terminated": i % 4 == 0, "truncated": i % 3 == 0}
-        state = observe(state, spec, random_transition(rng, spec, **ends))
-    return state
+    rng = np.random.default_rng(0)
+    made = [random_transition(rng, spec, terminated=i % 4 == 0, truncated=i % 3 == 0) for i in range(count)]
+    return stored(same, spec, state, made)
 
 
 @pytest.mark.parametrize("kind", RULES)
@@ -57,7 +64,7 @@ def test_the_critic_s_loss_is_that_of_a_plain_loop(kind: str) -> None:
         target = float(batch.reward[i]) + 0.8 * float(batch.continues[i]) * future
         errors.append(critic_value(state.critic, np.asarray(batch.obs[i]), np.asarray(batch.executed[i])) - target)
     assert outside > 3  # or the rules could not be told apart
-    loss, metrics = algorithm.critic_loss(state.critic, state, SPEC, batch, jax.random.key(2))
+    loss, metrics = jax.jit(algorithm.critic_loss)(state.critic, state, SPEC, batch, jax.random.key(2))
     assert float(loss) == pytest.approx(np.mean(np.square(errors)), rel=1e-9)
     assert set(metrics) == {"critic/value"}
 
@@ -99,7 +106,7 @@ def test_the_actor_follows_the_first_of_two_critics() -> None:
     first = eqx.tree_at(lambda s: s.action_weight, first, state.critic.action_weight)
     alone = eqx.tree_at(lambda s: s.critic, state, first)
     batch = draw(state.replay, twin.batch_size, jax.random.key(1), SPEC)
-    found, expected = (a.actor_gradient(s, SPEC, batch)[0] for a, s in ((twin, state), (plain, alone)))
+    found, expected = (jax.jit(a.actor_gradient)(s, SPEC, batch)[0] for a, s in ((twin, state), (plain, alone)))
     for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
@@ -138,13 +145,10 @@ def test_an_averaged_policy_is_used_and_the_actor_explores() -> None:
 
 
 def test_only_termination_is_stored() -> None:
-    algorithm = small()
-    state = algorithm.init(jax.random.key(0), SPEC)
-    rng = np.random.default_rng(0)
-    for terminated in (False, True):
-        for truncated in (False, True):
-            transition = random_transition(rng, SPEC, terminated=terminated, truncated=truncated)
-            state = algorithm.observe(state, SPEC, transition)
+    algorithm, rng = small(), np.random.default_rng(0)
+    ends = [{"terminated": terminated, "truncated": limit} for terminated in (False, True) for limit in (False, True)]
+    made = [random_transition(rng, SPEC, **end) for end in ends]
+    state = stored(algorithm, SPEC, new(algorithm, SPEC), made)
     np.testing.assert_array_equal(state.replay.rows[:4, -1], [0, 0, 1, 1])
 
 
@@ -180,7 +184,7 @@ def test_a_time_limit_does_not_end_the_return() -> None:
 @pytest.mark.parametrize("weight", [0.0, 0.25, 3.0])
 def test_shaping_takes_the_distance_to_the_projection_off_the_reward(weight: float) -> None:
     algorithm, rng = small(PolicyGradient(), shaping=weight), np.random.default_rng(4)
-    state, observe = algorithm.init(jax.random.key(0), SPEC), jax.jit(algorithm.observe)
+    state, observe = new(algorithm, SPEC), jax.jit(algorithm.observe)
     expected, distances = [], []
     for _ in range(10):
         transition = random_transition(rng, SPEC, terminated=False, truncated=False)
@@ -236,11 +240,14 @@ class TestUpdate:
             assert not equal(getattr(after[due], f"{due}_optimiser"), getattr(self.before, f"{due}_optimiser"))
 
     def test_targets_follow_by_the_ratio(self, after: dict[str, DDPGState]) -> None:
-        for new in after.values():
+        for moved_on in after.values():
             for part in ("actor", "critic"):
                 online, old, moved = (
                     leaves(net)
-                    for net in (getattr(new, part), *(getattr(s, f"target_{part}") for s in (self.before, new)))
+                    for net in (
+                        getattr(moved_on, part),
+                        *(getattr(s, f"target_{part}") for s in (self.before, moved_on)),
+                    )
                 )
                 for o, t, m in zip(online, old, moved, strict=True):
                     np.testing.assert_allclose(m, 0.9 * t + 0.1 * o, rtol=1e-10)
@@ -268,7 +275,7 @@ class TestActing:
 
     algorithm = small(noise=(0.1, 2.0))
     spec = ball_task(bound=0.8)
-    state = algorithm.init(jax.random.key(7), spec)
+    state = new(algorithm, spec, 7)
     observations = np.random.default_rng(7).normal(size=(3_000, 3))
 
     def decisions(self, spec: Spec, *, explore: bool) -> Decision:

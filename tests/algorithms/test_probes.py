@@ -25,7 +25,7 @@ SLOPE = np.array([0.6, 0.8])
 LOW, HIGH = jnp.full(2, -1.0), jnp.full(2, 1.0)
 IN_BALL = Spec(1, LOW, HIGH, lambda obs: Ball(jnp.zeros(2), obs[0]))  # pyright: ignore[reportArgumentType, reportOptionalSubscript]
 IN_BOX = Spec(1, LOW, HIGH, lambda obs: Box(-obs[0] * jnp.ones(2), obs[0] * jnp.ones(2)))  # pyright: ignore[reportOptionalSubscript]
-ROLLOUTS = {"horizon": 256, "minibatch": 64, "epochs": 10, "hidden_layers": (16, 16)}
+ROLLOUTS = {"horizon": 256, "minibatch": 64, "epochs": 10, "hidden_layers": (16,)}
 
 
 def ddpg(rule: ActorRule, shaping: float = 0.0) -> DDPG:
@@ -51,7 +51,7 @@ SOFT = SAC(
     batch_size=32,
     replay_size=2_000,
     rate=3e-3,
-    hidden_layers=(16, 16),
+    hidden_layers=(16,),
 )
 METHODS: dict[str, tuple[Algorithm, Spec, int]] = {
     "nfwpo": (ddpg(FrankWolfe(0.1)), IN_BALL, 2_000),

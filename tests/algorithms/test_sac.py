@@ -10,12 +10,12 @@ import pytest
 from jaxtyping import Array
 from numpy.typing import NDArray
 
-from feasible.algorithms.base import Decision, Spec, Transition
+from feasible.algorithms.base import Decision, Metrics, Spec, Transition
 from feasible.algorithms.gaussian import SquashedGaussian
 from feasible.algorithms.replay import Batch
 from feasible.algorithms.sac import SAC, SACState
 from feasible.sets import Ball, Box
-from tests.algorithms.plain import critic_value, random_transition
+from tests.algorithms.plain import critic_value, new, random_transition, stored
 
 LOW, HIGH = np.array([-1.0, 2.0]), np.array([1.0, 5.0])
 SPEC = Spec(3, jnp.asarray(LOW), jnp.asarray(HIGH), lambda obs: Box(LOW, HIGH))
@@ -24,32 +24,54 @@ SMALL = SAC(
 )
 
 
+@eqx.filter_jit
+def heads(actor: SquashedGaussian, obs: Array) -> tuple[Array, Array]:
+    return actor(obs)
+
+
+@eqx.filter_jit
+def sample(actor: SquashedGaussian, obs: Array, key: Array) -> tuple[Array, Array]:
+    return actor.sample(obs, key, SPEC.low, SPEC.high)
+
+
+@eqx.filter_jit
+def act(spec: Spec, state: SACState, obs: Array, explore: bool) -> Decision:
+    return SMALL.act(SMALL.policy(state), spec, obs, jax.random.key(1), explore=explore)
+
+
+@eqx.filter_jit
+def update(algorithm: SAC, state: SACState, spec: Spec = SPEC, seed: int = 1) -> tuple[SACState, Metrics]:
+    return algorithm.update(state, spec, jax.random.key(seed), frozenset({"networks"}))
+
+
 def squashed(actor: SquashedGaussian, obs: NDArray, u: NDArray) -> tuple[NDArray, float]:
     """The action of u and the logarithm of its density, by the change of variables written out."""
-    mean, log_std = (np.asarray(x) for x in actor(jnp.asarray(obs)))
+    mean, log_std = (np.asarray(x) for x in heads(actor, jnp.asarray(obs)))
     action = LOW + (HIGH - LOW) * (np.tanh(u) + 1) / 2
     normal = -0.5 * ((u - mean) / np.exp(log_std)) ** 2 - log_std - 0.5 * np.log(2 * np.pi)
     return action, float(np.sum(normal - np.log((HIGH - LOW) / 2 * (1 - np.tanh(u) ** 2))))
 
 
 def sampled(actor: SquashedGaussian, obs: NDArray, key: Array) -> tuple[NDArray, float]:
-    action, density = actor.sample(jnp.asarray(obs), key, SPEC.low, SPEC.high)
+    action, density = sample(actor, jnp.asarray(obs), key)
     return np.asarray(action), float(density)
 
 
 @pytest.fixture(scope="module")
 def actor() -> SquashedGaussian:
-    net = SquashedGaussian(3, 2, (8,), "relu", jax.random.key(3))
-    return jax.tree.map(lambda leaf: leaf.astype(jnp.float64), net)
+    @eqx.filter_jit
+    def made() -> SquashedGaussian:
+        net = SquashedGaussian(3, 2, (8,), "relu", jax.random.key(3))
+        return jax.tree.map(lambda leaf: leaf.astype(jnp.float64), net)
+
+    return made()
 
 
 @pytest.fixture(scope="module")
 def filled() -> SACState:
     rng = np.random.default_rng(0)
-    state = SMALL.init(jax.random.key(0), SPEC)
-    for k in range(6):
-        state = SMALL.observe(state, SPEC, random_transition(rng, SPEC, terminated=k == 3, truncated=k == 4))
-    return state
+    made = [random_transition(rng, SPEC, terminated=k == 3, truncated=k == 4) for k in range(6)]
+    return stored(SMALL, SPEC, new(SMALL, SPEC), made)
 
 
 def test_log_density_is_that_of_the_change_of_variables(actor: SquashedGaussian) -> None:
@@ -57,7 +79,7 @@ def test_log_density_is_that_of_the_change_of_variables(actor: SquashedGaussian)
     for k in range(20):
         obs, key = rng.normal(size=3), jax.random.key(k)
         action, density = sampled(actor, obs, key)
-        mean, log_std = (np.asarray(x) for x in actor(jnp.asarray(obs)))
+        mean, log_std = (np.asarray(x) for x in heads(actor, jnp.asarray(obs)))
         u = mean + np.exp(log_std) * np.asarray(jax.random.normal(key, (2,), jnp.float64))
         theirs = squashed(actor, obs, u)
         np.testing.assert_allclose(action, theirs[0], rtol=1e-12)
@@ -68,10 +90,8 @@ def test_log_density_is_that_of_the_change_of_variables(actor: SquashedGaussian)
 
 def test_density_far_out_is_finite(actor: SquashedGaussian) -> None:
     """tanh is 1 to the last bit at u = 40, where the logarithm of 1 - tanh^2 written out is minus infinity."""
-    far = SquashedGaussian(3, 2, (8,), "relu", jax.random.key(3))
-    far = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), far)
-    far = eqx.tree_at(lambda net: net.mean.bias, far, jnp.full(2, 40.0))
-    gradient = jax.grad(lambda net: net.sample(jnp.zeros(3), jax.random.key(0), SPEC.low, SPEC.high)[1])(far)
+    far = eqx.tree_at(lambda net: net.mean.bias, actor, jnp.full(2, 40.0))
+    gradient = eqx.filter_jit(jax.grad(lambda net: sample(net, jnp.zeros(3), jax.random.key(0))[1]))(far)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
     assert np.isfinite(sampled(far, np.zeros(3), jax.random.key(0))[1])
 
@@ -83,7 +103,7 @@ def test_critic_loss_is_that_of_a_plain_loop(filled: SACState) -> None:
     reward, continues = jnp.asarray(rng.normal(size=4)), jnp.asarray([1.0, 0.0, 1.0, 1.0])
     batch = Batch(obs, proposed, executed, next_obs, reward, continues)
     keys = jax.random.split(jax.random.key(7), 4)
-    ours = SMALL.critic_loss(filled.critics, filled, SPEC, batch, keys)
+    ours = jax.jit(lambda state: SMALL.critic_loss(state.critics, state, SPEC, batch, keys))(filled)
     theirs = 0.0
     for k in range(4):
         action, density = sampled(filled.actor, arrays[3][k], keys[k])
@@ -94,9 +114,7 @@ def test_critic_loss_is_that_of_a_plain_loop(filled: SACState) -> None:
 
 
 def test_update_learns_from_as_many_batches_as_it_says(filled: SACState) -> None:
-    updated, metrics = jax.jit(lambda s, k: SMALL.update(s, SPEC, k, frozenset({"networks"})))(
-        filled, jax.random.key(1)
-    )
+    updated, metrics = update(SMALL, filled)
     counts = [int(leaf) for leaf in jax.tree.leaves(updated.actor_optimiser) if leaf.shape == ()]
     assert counts == [3]
     np.testing.assert_array_equal(updated.replay.rows, filled.replay.rows)
@@ -107,18 +125,17 @@ def test_update_learns_from_as_many_batches_as_it_says(filled: SACState) -> None
 @pytest.mark.parametrize(("target", "grows"), [(100.0, True), (-100.0, False)])
 def test_weight_moves_towards_the_wanted_entropy(filled: SACState, target: float, grows: bool) -> None:
     """Less entropy than wanted makes it dearer, more makes it cheaper."""
-    tuned = replace(SMALL, entropy_target=target)
-    updated, _ = tuned.update(filled, SPEC, jax.random.key(1), frozenset({"networks"}))
+    updated, _ = update(replace(SMALL, entropy_target=jnp.asarray(target)), filled)  # pyright: ignore[reportArgumentType]
     assert (float(updated.log_weight) > float(filled.log_weight)) == grows
 
 
 def test_actions_are_executed_through_the_set_and_both_are_kept() -> None:
     spec = replace(SPEC, constraint=lambda obs: Ball(jnp.asarray([0.0, 3.0]), 0.1))
-    state = SMALL.init(jax.random.key(0), spec)
-    decision = SMALL.act(SMALL.policy(state), spec, jnp.zeros(3), jax.random.key(1), explore=True)
+    state = new(SMALL, SPEC)
+    decision = act(spec, state, jnp.zeros(3), explore=True)
     assert np.linalg.norm(np.asarray(decision.executed) - [0.0, 3.0]) <= 0.1 + 1e-9
     assert np.linalg.norm(np.asarray(decision.proposed) - [0.0, 3.0]) > 0.1
-    calm = SMALL.act(SMALL.policy(state), spec, jnp.zeros(3), jax.random.key(1), explore=False)
+    calm = act(spec, state, jnp.zeros(3), explore=False)
     np.testing.assert_array_equal(calm.proposed, calm.intended)
 
 
@@ -129,12 +146,10 @@ def test_it_finds_the_best_action_of_a_one_step_task() -> None:
     algorithm = replace(
         SMALL, entropy_weight=0.01, batch_size=64, replay_size=512, updates=1500, hidden_layers=(32, 32)
     )
-    state = algorithm.init(jax.random.key(0), spec)
-    one = jnp.ones(1)
-    for action in np.random.default_rng(0).uniform(-1, 1, 512):
-        a = jnp.full(1, action)
-        ended = Transition(one, Decision(a, a, a), -jnp.square(a[0] - 0.5), one, jnp.array(True), jnp.array(False))
-        state = algorithm.observe(state, spec, ended)
-    state, _ = jax.jit(lambda s, k: algorithm.update(s, spec, k, frozenset({"networks"})))(state, jax.random.key(2))
-    mode = algorithm.act(algorithm.policy(state), spec, one, jax.random.key(0), explore=False).executed
+    one, made = jnp.ones(1), []
+    for action in np.random.default_rng(0).uniform(-1, 1, (512, 1)):
+        a, reward = jnp.asarray(action), jnp.asarray(-np.square(action[0] - 0.5))
+        made.append(Transition(one, Decision(a, a, a), reward, one, jnp.array(True), jnp.array(False)))
+    state, _ = update(algorithm, stored(algorithm, spec, new(algorithm, spec), made), spec, 2)
+    mode = act(spec, state, one, explore=False).executed
     assert float(mode[0]) == pytest.approx(0.5, abs=0.08)

@@ -182,7 +182,7 @@ def test_a_single_copy_and_a_restorable_environment_share_their_trajectory() -> 
     ("arguments", "message"),
     [
         ({"env_id": "HalfCheeta-v5"}, "did you mean 'HalfCheetah-v5'"),
-        ({"env_id": "Ant-v5"}, "env_id must be one of"),
+        ({"env_id": "Ant-v5"}, "env_id: There is no robot"),
         ({"num_envs": 0}, "num_envs must be an integer of at least 1"),
         ({"threads": 0}, "threads must be an integer of at least 1"),
         ({"max_episode_steps": 0}, "max_episode_steps must be an integer of at least 1"),

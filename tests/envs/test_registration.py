@@ -142,6 +142,6 @@ def test_importing_the_package_registers_and_loads_no_simulator() -> None:
         [sys.executable, "-c", program], env=os.environ, capture_output=True, text=True, check=True
     )
     assert finished.stdout.splitlines() == ["[]", str(sorted(IDS)), "Box constrain make"]
-    assert {"sets", "constrain", "make", "make_vec", "tasks", "InfeasibleActionError"} <= set(dir(feasible))
+    assert {"sets", "constrain", "make", "make_vec", "Task", "InfeasibleActionError"} <= set(dir(feasible))
     with pytest.raises(AttributeError, match="has no attribute 'constrains'"):
         feasible.constrains  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]

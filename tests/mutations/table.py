@@ -171,10 +171,10 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
             "return difference, jnp.zeros_like(difference)",
         ),
     },
-    ("sets/polytope.py", "sets/test_properties.py::test_exit_distance[polytope]"): {
+    ("sets/polytope.py", "sets/test_properties.py::test_answers[short-6]"): {
         "polytope-exit": ("rising = (speed > 0) &", "rising = (speed < 0) &"),
     },
-    ("sets/ball.py", "sets/test_properties.py::test_exit_distance[ball]"): {
+    ("sets/ball.py", "sets/test_properties.py::test_answers[short-6]"): {
         "ball-exit": ("half_chord - along", "half_chord + along"),
     },
     ("solve/qp.py", "solve/test_qp.py::test_the_slope_is_the_projector_along_the_rows_that_bind[0]"): {

@@ -101,7 +101,11 @@ def test_bad_input_is_answered_with_one_sentence(
 
 
 def test_an_item_is_trained_and_reported(
-    tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    cache: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    plain_processes: None,
 ) -> None:
     """A part of Figure 1 in 100 steps; a second call trains nothing."""
     monkeypatch.setitem(ITEMS, "fig1", {"bss-3": ("fwpo",)})  # pyright: ignore[reportArgumentType, reportCallIssue]

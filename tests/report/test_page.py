@@ -13,6 +13,7 @@ import pytest
 from benchmarks.report import made_up, write_run
 from feasible.report.writing import Report, write_report
 from tests.report.conftest import KINDS, SEEDS
+from tests.run.gate import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -47,6 +48,7 @@ def page(browser: "Browser", report: Report) -> Iterator["Page"]:
 def watch(page: "Page") -> tuple[list[str], list[str]]:
     complaints: list[str] = []
     fetched: list[str] = []
+    page.set_default_timeout(1000 * PATIENCE)
     page.on(
         "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
     )

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from feasible.run.folder import RunFolder
 from tests.code_generation import users_code
-from tests.run.runs import as_a_user, programs_shared
+from tests.run.gate import Gates
+from tests.run.runs import METHODS, as_a_user, command, finish, programs_shared, short_run
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -26,3 +28,22 @@ def as_compiled_for_users() -> Iterator[None]:
 def shared_programs() -> Iterator[None]:
     with programs_shared():
         yield
+
+
+@pytest.fixture
+def gates(tmp_path: Path) -> Gates:
+    return Gates(tmp_path / "gates")
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> dict[str, RunFolder]:
+    """The short run of each method, trained by a process that nothing has disturbed: once for all that compare with it.
+
+    What asks for it is in the group `processes`, on one worker.
+    """
+    runs = {algo: short_run(tmp_path_factory.mktemp("undisturbed"), algo) for algo in METHODS}
+    for process in [command("resume", run.path, cache=cache) for run in runs.values()]:
+        code, printed, complaint = finish(process)
+        assert (code, complaint) == (0, "")
+        assert "finished, at step 400" in printed
+    return runs

@@ -5,11 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import jax
 import pytest
@@ -20,12 +20,16 @@ from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import Plain
 from feasible.run.evaluate import compiled_policy
 from feasible.run.folder import RunFolder
-from feasible.run.launch import configure, new_run
+from feasible.run.launch import Options, configure, new_run
 from feasible.run.population.programs import PopulationPrograms
 from feasible.run.programs import Programs
+from tests.code_generation import xla_flags
+from tests.run.gate import FOLDER, PATIENCE, Gates
 
 ROOT = Path(__file__).parents[2]
 CACHE_SETTINGS = {"jax_persistent_cache_min_compile_time_secs": 0, "jax_persistent_cache_min_entry_size_bytes": -1}
+METHODS = ("nfwpo", "ddpg-projection")
+SHORT: Options = {"steps": 400, "eval_every": 150, "episodes": 2, "checkpoint_every": 100}
 SMALL: Mapping[str, Plain] = {"hidden_layers": [32, 32], "warmup": 50, "batch_size": 8, "replay_size": 90}
 
 
@@ -108,35 +112,44 @@ def small_run(
     return new_run(out, replace(config, log_every=intervals["eval_every"], **intervals))
 
 
-def command(*arguments: str | Path, cache: Path) -> subprocess.Popen[str]:
+def short_run(out: Path, algo: str = "nfwpo", **others: str) -> RunFolder:
+    """The folder of a new run that processes train: lines at steps 150, 300 and 400, checkpoints every 100."""
+    return small_run(out, algo=algo, **SHORT, **others)  # pyright: ignore[reportArgumentType]
+
+
+@contextmanager
+def environment(cache: Path, gates: Gates | None = None) -> Iterator[None]:
+    """Processes started inside find the code under test, share compiled programs and stop at gates where there are."""
+    jax.devices()  # XLA reads its flags once: let them be those of this process
+    paths = [ROOT / "src", ROOT]
+    found = {"JAX_COMPILATION_CACHE_DIR": str(cache), "XLA_FLAGS": xla_flags(), "COLUMNS": "200"}
+    if gates is not None:
+        paths.append(ROOT / "tests" / "run" / "gated")
+        found[FOLDER] = str(gates.folder)
+    found |= {name.upper(): str(value) for name, value in CACHE_SETTINGS.items()}
+    with mock.patch.dict(os.environ, found, PYTHONPATH=os.pathsep.join(map(str, paths))):
+        yield
+
+
+def command(*arguments: str | Path, cache: Path, gates: Gates | None = None) -> subprocess.Popen[str]:
     """The command line in a process of its own; tests of the group `processes` share what theirs have compiled."""
-    environment = {
-        **os.environ,
-        **{name.upper(): str(value) for name, value in CACHE_SETTINGS.items()},
-        "JAX_COMPILATION_CACHE_DIR": str(cache),
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
-        "COLUMNS": "200",
-    }
-    environment.pop("XLA_FLAGS", None)
     program = [sys.executable, "-m", "feasible.cli", *map(str, arguments)]
-    return subprocess.Popen(program, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # Tests that run in the background of a shell ignore Ctrl-C, and so would the processes that they start.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with environment(cache, gates):
+            return subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Exit code, what was printed, and what was complained of."""
     try:
-        printed, complaint = process.communicate(timeout=300)
+        printed, complaint = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
     return process.returncode, printed, complaint
-
-
-def wait_until(process: subprocess.Popen[str], reached: Callable[[], bool]) -> None:
-    """Wait for something that a running process is to bring about."""
-    deadline = time.monotonic() + 300
-    while process.poll() is None and not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def lines_without_time(folder: RunFolder) -> list[str]:

@@ -3,23 +3,24 @@
 import io
 import os
 import sys
-import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
 from rich.console import Console
 
 from feasible.run import checkpoint
-from feasible.run.checkpoint import STATE
 from feasible.run.config import RunConfig
 from feasible.run.folder import RunFolder
-from feasible.run.launch import grid
+from feasible.run.launch import Options, grid
 from feasible.run.sweep.ray import Cluster
-from feasible.run.sweep.sweep import prepare, run_all
-from tests.run.runs import CACHE_SETTINGS, ROOT, SMALL, assert_equal_runs
+from feasible.run.sweep.sweep import run_all
+from tests.run.gate import FOLDER, MACHINE, PATIENCE, Gates, wait_until
+from tests.run.runs import METHODS, SHORT, SMALL, assert_equal_runs, environment
 
 ray = pytest.importorskip("ray", reason="Ray is an extra")
 
@@ -31,89 +32,96 @@ pytestmark = [
     pytest.mark.filterwarnings(r"ignore:.*_at_fork:pytest.PytestUnraisableExceptionWarning", r"ignore:os\.fork"),
     pytest.mark.xdist_group("processes"),
 ]
-STEPS = 1000
+MACHINES = ("first", "second")
+SETTINGS = {
+    # A machine that is gone is known to be lost at once; one that is there may take its time to answer.
+    "RAY_health_check_period_ms": "100",
+    "RAY_health_check_failure_threshold": "3",
+    "RAY_health_check_timeout_ms": str(int(1000 * PATIENCE)),
+    # Runs yield to nothing else on a busy machine.
+    "RAY_worker_niceness": "0",
+}
 
 
 @pytest.fixture(scope="module")
-def machines(cache: Path) -> Iterator["LocalCluster"]:
-    """A head that trains one run at a time, and a second machine that trains another."""
+def gates(tmp_path_factory: pytest.TempPathFactory) -> Gates:
+    return Gates(tmp_path_factory.mktemp("gates"))
+
+
+@pytest.fixture(scope="module")
+def machines(cache: Path, gates: Gates) -> Iterator["LocalCluster"]:
+    """A head that trains one run at a time, to which machines can be added."""
     from ray.cluster_utils import Cluster as LocalCluster  # pyright: ignore[reportMissingImports]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), str(ROOT)]))
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(cache))
-        patch.setenv("RAY_raylet_heartbeat_timeout_milliseconds", "2000")
-        for name, value in CACHE_SETTINGS.items():
-            patch.setenv(name.upper(), str(value))
-        patch.delenv("XLA_FLAGS", raising=False)
-        local = LocalCluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    with environment(cache), mock.patch.dict(os.environ, SETTINGS | {FOLDER: str(gates.folder)}):
+        head = {**machine("first"), "include_dashboard": False}
+        local = LocalCluster(initialize_head=True, head_node_args=head)
         yield local
         ray.shutdown()
         local.shutdown()
 
 
-def configs(variant: str, steps: int) -> list[RunConfig]:
-    return grid(
-        ["reacher"],
-        ["nfwpo"],
-        [0, 1],
-        steps=steps,
-        changes=SMALL,
-        variant=variant,
-        eval_every=250,
-        episodes=2,
-        checkpoint_every=100,
-    )
+def machine(name: str) -> dict[str, object]:
+    """One that trains one run at a time, and whose processes know its name."""
+    return {"num_cpus": 1, "env_vars": {MACHINE: name}}
 
 
-def test_nothing_is_lost_with_a_machine(machines: "LocalCluster", tmp_path: Path) -> None:
-    second = machines.add_node(num_cpus=1)
-    crew = Cluster(str(machines.address), str(tmp_path / "runs"))
-    folders = crew.prepare(configs("lost", STEPS))
-    lost: list[bool] = []
+def configs(variant: str, algos: Sequence[str]) -> list[RunConfig]:
+    options: Options = {**SHORT, "changes": SMALL, "variant": variant}
+    return grid(["reacher"], algos, [0], **options)
 
-    def lose_the_second_machine() -> None:
-        deadline = time.monotonic() + 120
-        while not all((folder.checkpoint / STATE).exists() for folder in folders):
-            if time.monotonic() > deadline:
-                return
-            time.sleep(0.02)
-        machines.remove_node(second, allow_graceful=False)
-        lost.append(True)
 
-    thread = threading.Thread(target=lose_the_second_machine)
-    thread.start()
+def crew_of(machines: "LocalCluster", place: str) -> Cluster:
+    return Cluster(str(machines.address), place, modules=["tests.run.gated"])
+
+
+def test_nothing_is_lost_with_a_machine(
+    machines: "LocalCluster", gates: Gates, undisturbed: dict[str, RunFolder], tmp_path: Path
+) -> None:
+    """Each machine is in the middle of a run when one is lost; the other takes that run over, from its checkpoint."""
+    second = machines.add_node(wait=True, **machine("second"))
+    crew = crew_of(machines, str(tmp_path / "runs"))
+    folders = crew.prepare(configs("lost", METHODS))
     console = Console(file=io.StringIO(), width=160)
-    failures = run_all(folders, console, crew)
-    thread.join()
-    assert lost == [True]
-    assert failures == []
+    with ThreadPoolExecutor(1) as pool, ExitStack() as closed:
+        names = [folder.config().name for folder in folders]
+        at = {name: closed.enter_context(gates.closed(name, 250)) for name in names}
+        sweep = pool.submit(run_all, folders, console, crew)
+        on = {gate.wait(lambda: not sweep.done()): name for name, gate in at.items()}
+        assert set(on) == set(MACHINES)
+        machines.remove_node(second, allow_graceful=False)
+        at[on["first"]].open()
+        lost = at[on["second"]]
+        wait_until(lambda: lost.machine() == "first", lambda: not sweep.done())
+        lost.open()
+        assert sweep.result() == []
     assert "2 of 2 done" in console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
-    undisturbed = prepare(tmp_path / "undisturbed", [folder.config() for folder in folders])
-    assert run_all(undisturbed, console) == []
-    for folder, other in zip(folders, undisturbed, strict=True):
-        assert_equal_runs(folder, other)
+    assert gates.starts(on["first"]) == [0]
+    assert gates.starts(on["second"]) == [0, 200]
+    for folder in folders:
+        assert_equal_runs(folder, undisturbed[folder.config().algo])
 
 
 def test_a_run_at_an_address_that_is_stopped_ends_with_a_checkpoint(
-    machines: "LocalCluster", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    machines: "LocalCluster", gates: Gates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("feasible.run.sweep.ray.REFRESH", 0.2)
-    crew = Cluster(str(machines.address), f"file://{tmp_path}/runs", slots=1)
-    folder = crew.prepare(configs("stopped", 1_000_000))[0]
-    there = RunFolder(tmp_path / "runs" / folder.config().name)
-    training = crew.start(folder)
-    deadline = time.monotonic() + 120
-    while not (training.begun and (there.checkpoint / STATE).exists()):
-        assert training.failure() is None
-        assert time.monotonic() < deadline
+    monkeypatch.setattr("feasible.run.sweep.ray.REFRESH", 0.0)
+    monkeypatch.setattr("feasible.run.sweep.ray.PATIENCE", PATIENCE)
+    crew = crew_of(machines, f"file://{tmp_path}/runs")
+    (folder,) = crew.prepare(configs("stopped", ["nfwpo"]))
+    name = folder.config().name
+    there = RunFolder(tmp_path / "runs" / name)
+    with gates.closed(name, 250) as gate:
+        training = crew.start(folder)
+        assert not training.begun
+        gate.wait(lambda: training.failure() is None)
         crew.refresh()
-        time.sleep(0.05)
-    training.stop()
-    training.wait()
+        assert training.begun
+        training.stop()
+        training.wait()
+    assert training.failure() == "it was stopped at step 250"
     saved = checkpoint.read(there.checkpoint)
-    assert saved is not None
-    assert training.failure() == f"it was stopped at step {saved.step}"
+    assert saved == checkpoint.Saved(250, there.metrics.stat().st_size, finished=False)
     crew.refresh()
     assert folder.metrics.read_bytes() == there.metrics.read_bytes()
     assert crew.prepare([folder.config()])[0].config() == there.config()

@@ -1,52 +1,58 @@
 """Comparisons as a person runs them: a grid, an interrupt, the same command again, failures and the exit code."""
 
 import signal
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from feasible.cli import main
 from feasible.run import checkpoint
 from feasible.run.folder import RunFolder
 from feasible.run.launch import grid
 from feasible.run.sweep.sweep import prepare
-from tests.run.runs import SMALL, assert_equal_runs, command, files, finish, wait_until
+from tests.run.gate import Gates
+from tests.run.runs import METHODS, SMALL, assert_equal_runs, command, environment, files, finish
 
 pytestmark = pytest.mark.xdist_group("processes")
 
 SETTINGS = ["hidden_layers=[32,32]", "warmup=50", "batch_size=8", "replay_size=90"]
-INTERVALS = ["--eval-every", "1250", "--episodes", "2", "--checkpoint-every", "100"]
-GRID = ["--tasks", "reacher", "--algos", "nfwpo", "ddpg-projection", "--seeds", "3", "--steps", "2500"]
+INTERVALS = ["--eval-every", "150", "--episodes", "2", "--checkpoint-every", "100"]
+GRID = ["--tasks", "reacher", "--algos", *METHODS, "--seeds", "0", "--steps", "400"]
 COMPARE = ["compare", *GRID, *INTERVALS, "--variant", "small", "--set", *SETTINGS]
 
 
-def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(tmp_path: Path, cache: Path) -> None:
-    runs = [RunFolder(tmp_path / "reacher" / f"{algo}+small" / "seed-3") for algo in ("nfwpo", "ddpg-projection")]
-
-    def saved() -> bool:
-        return all((run.checkpoint / checkpoint.STATE).exists() for run in runs)
-
-    first = command(*COMPARE, "--out", tmp_path, cache=cache)
-    wait_until(first, saved)
-    first.send_signal(signal.SIGINT)
-    code, _, complaint = finish(first)
+def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(
+    undisturbed: dict[str, RunFolder], tmp_path: Path, cache: Path, gates: Gates, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [RunFolder(tmp_path / "reacher" / f"{algo}+small" / "seed-0") for algo in METHODS]
+    compare = [*COMPARE, "--out", str(tmp_path)]
+    with ExitStack() as closed:
+        both = [closed.enter_context(gates.closed(f"reacher/{algo}+small/seed-0", 350)) for algo in METHODS]
+        first = command(*compare, "--jobs", "2", cache=cache, gates=gates)
+        for gate in both:
+            gate.wait(lambda: first.poll() is None)
+        first.send_signal(signal.SIGINT)
+        code, _, complaint = finish(first)
     assert code == 130
     assert "start the same command to go on from the last checkpoints" in complaint
-    states = [checkpoint.read(run.checkpoint) for run in runs]
-    assert all(state is not None for state in states)
-    assert not all(state is not None and state.finished for state in states)
+    assert [checkpoint.read(run.checkpoint) for run in runs] == [
+        checkpoint.Saved(350, run.metrics.stat().st_size, finished=False) for run in runs
+    ]
 
-    code, printed, complaint = finish(command(*COMPARE, "--out", tmp_path, cache=cache))
-    assert code == 0, complaint
-    assert "2 of 2 done, 0 running, 0 failed" in printed
-    undisturbed = tmp_path / "undisturbed"
-    assert finish(command(*COMPARE, "--out", undisturbed, cache=cache))[0] == 0
-    for run in runs:
-        assert_equal_runs(run, RunFolder(undisturbed / run.config().name))
+    with environment(cache, gates):
+        main(compare)
+    assert "2 of 2 done, 0 running, 0 failed" in capsys.readouterr().out
+    for run, algo in zip(runs, METHODS, strict=True):
+        assert gates.starts(run.config().name) == [0, 350]
+        assert_equal_runs(run, undisturbed[algo])
 
     before = {run.path: files(run.path) for run in runs}
     (runs[0].checkpoint / checkpoint.STATE).write_bytes(b"no archive")
-    code, printed, complaint = finish(command(*COMPARE, "--out", tmp_path, "--jobs", "1", cache=cache))
-    assert code == 1
+    with environment(cache), pytest.raises(SystemExit) as end:
+        main([*compare, "--jobs", "1"])
+    assert end.value.code == 1
+    complaint = capsys.readouterr().err
     assert "1 of 2 runs failed" in complaint
     assert "state.feasible is damaged" in complaint
     assert files(runs[1].path) == before[runs[1].path]
@@ -66,7 +72,7 @@ def test_a_grid_is_every_combination_seed_by_seed() -> None:
     [
         ([], ["nfwpo"], [0], "tasks must name at least one"),
         (["reacher"], ["nfwpo"], [0, 1, 0], "seeds must name each only once, not 0 again"),
-        (["reacher"], ["fwpo"], [0], "There are no settings of 'fwpo' for the task 'reacher'"),
+        (["reacher"], ["fwpo"], [0], "algo: 'fwpo' is not in the preset 'paper' of the task 'reacher'"),
     ],
 )
 def test_a_grid_that_makes_no_sense_is_refused(tasks: list[str], algos: list[str], seeds: list[int], said: str) -> None:

@@ -19,6 +19,7 @@ from feasible.run.disk.archive import write_atomically
 from feasible.run.folder import RunFolder
 from feasible.run.loading import load_run
 from feasible.run.training import train
+from tests.run.gate import PATIENCE
 from tests.run.runs import small_run
 from tests.run.toys import SavedDrift, force, toy_task
 
@@ -50,7 +51,7 @@ def run_elsewhere(path: Path, folder: Path, **batches: np.ndarray) -> dict[str, 
         str(folder / "batches.npz"),
         str(folder / "answers.npz"),
     ]
-    subprocess.run(program, check=True, capture_output=True, text=True, timeout=300)
+    subprocess.run(program, check=True, capture_output=True, text=True, timeout=PATIENCE)
     with np.load(folder / "answers.npz") as answers:
         return dict(answers)
 

@@ -2,71 +2,52 @@
 
 import random
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
+from feasible.run import checkpoint
 from feasible.run.folder import RunFolder, read_metrics
-from tests.run.runs import assert_equal_runs, command, finish, small_run, wait_until
+from tests.run.gate import Gates
+from tests.run.runs import assert_equal_runs, command, finish, short_run, small_run
 
 pytestmark = pytest.mark.xdist_group("processes")
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> RunFolder:
-    folder = small_run(tmp_path_factory.mktemp("uninterrupted"))
-    code, printed, complaint = finish(command("resume", folder.path, cache=cache))
-    assert (code, complaint) == (0, "")
-    assert "finished, at step 1000" in printed
-    return folder
+def signalled_at(step: int, number: signal.Signals, folder: RunFolder, cache: Path, gates: Gates) -> tuple[int, str]:
+    """Resume a run and send it a signal after a step; its exit code and what it printed. It complains of nothing."""
+    with gates.closed(folder.config().name, step) as gate:
+        process = command("resume", folder.path, cache=cache, gates=gates)
+        gate.wait(lambda: process.poll() is None)
+        process.send_signal(number)
+        code, printed, complaint = finish(process)
+    assert complaint == ""
+    return code, printed
 
 
-def checkpoints_seen(folder: RunFolder) -> int:
-    state = folder.checkpoint / "state.feasible"
-    return state.stat().st_mtime_ns if state.exists() else 0
+def test_an_undisturbed_run_is_complete(undisturbed: dict[str, RunFolder]) -> None:
+    for run in undisturbed.values():
+        lines = read_metrics(run.metrics)
+        assert [line["step"] for line in lines] == [150, 300, 400]
+        assert all(len(line["eval/returns"]) == 2 for line in lines)  # pyright: ignore[reportArgumentType]
+        assert [path.name for path in run.checkpoint.iterdir()] == [checkpoint.STATE]
 
 
-def test_the_uninterrupted_run_is_complete(uninterrupted: RunFolder) -> None:
-    lines = read_metrics(uninterrupted.metrics)
-    assert [line["step"] for line in lines] == [250, 500, 750, 1000]
-    assert all(len(line["eval/returns"]) == 2 for line in lines)  # pyright: ignore[reportArgumentType]
-    assert [path.name for path in uninterrupted.checkpoint.iterdir()] == ["state.feasible"]
-
-
-def kill_after_a_checkpoint(folder: RunFolder, cache: Path, delay: float) -> bool:
-    """Resume a run and kill it some time after it has written a checkpoint; whether the kill came before its end."""
-    before = checkpoints_seen(folder)
-    process = command("resume", folder.path, cache=cache)
-    wait_until(process, lambda: checkpoints_seen(folder) != before)
-    time.sleep(delay)
-    process.kill()
-    code, _, complaint = finish(process)
-    assert (code, complaint) in ((-signal.SIGKILL, ""), (0, ""))
-    return code != 0
-
-
-def test_killed_at_three_moments_and_resumed_it_ends_the_same(
-    uninterrupted: RunFolder, tmp_path: Path, cache: Path
+def test_killed_twice_interrupted_and_resumed_it_ends_the_same(
+    undisturbed: dict[str, RunFolder], tmp_path: Path, cache: Path, gates: Gates
 ) -> None:
-    folder = small_run(tmp_path)
-    assert sum(kill_after_a_checkpoint(folder, cache, delay) for delay in (0.0, 0.03, 0.11)) >= 2
-    assert finish(command("resume", folder.path, cache=cache))[0] == 0
-    assert_equal_runs(folder, uninterrupted)
-
-
-def test_ctrl_c_ends_it_with_a_checkpoint_and_resume_goes_on(
-    uninterrupted: RunFolder, tmp_path: Path, cache: Path
-) -> None:
-    folder = small_run(tmp_path, checkpoint_every=5000)
-    process = command("resume", folder.path, cache=cache)
-    wait_until(process, lambda: folder.metrics.exists() and folder.metrics.stat().st_size > 0)
-    process.send_signal(signal.SIGINT)
-    code, printed, quiet = finish(process)
-    assert (code, quiet) == (130, "")
-    assert f"with a checkpoint. Go on with: feasible resume {folder.path}" in printed
-    assert finish(command("resume", folder.path, cache=cache))[0] == 0
-    assert_equal_runs(folder, uninterrupted)
+    """The first kill comes after a line of metrics that the checkpoint has not seen, the second when a line and a
+    checkpoint are due; Ctrl-C ends the run with a checkpoint of its step."""
+    folder = short_run(tmp_path)
+    for step in (170, 300):
+        assert signalled_at(step, signal.SIGKILL, folder, cache, gates) == (-signal.SIGKILL, "")
+    code, printed = signalled_at(350, signal.SIGINT, folder, cache, gates)
+    assert code == 130
+    assert f"Stopped at step 350 with a checkpoint. Go on with: feasible resume {folder.path}" in printed
+    assert checkpoint.read(folder.checkpoint) == checkpoint.Saved(350, folder.metrics.stat().st_size, finished=False)
+    assert finish(command("resume", folder.path, cache=cache, gates=gates))[0] == 0
+    assert gates.starts(folder.config().name) == [0, 100, 200, 350]
+    assert_equal_runs(folder, undisturbed["nfwpo"])
 
 
 OTHERS = [
@@ -80,13 +61,16 @@ OTHERS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("task", "algo"), [*OTHERS, ("reacher", "ddpg-optlayer"), ("bss-3", "tabular-shaping")])
-def test_killed_again_and_again_every_task_ends_the_same(task: str, algo: str, tmp_path: Path, cache: Path) -> None:
-    """Episodes of 1000 steps end within the run, the replay wraps around, and kills come at random moments."""
+def test_killed_again_and_again_every_task_ends_the_same(
+    task: str, algo: str, tmp_path: Path, cache: Path, gates: Gates
+) -> None:
+    """Episodes of 1000 steps end within the run, the replay wraps around, and kills come at random steps."""
     settings = {"task": task, "algo": algo, "steps": 1400, "eval_every": 700, "checkpoint_every": 130}
     uninterrupted, folder = (small_run(tmp_path / name, **settings) for name in ("uninterrupted", "killed"))  # pyright: ignore[reportArgumentType]
     assert finish(command("resume", uninterrupted.path, cache=cache))[0] == 0
-    moments = random.Random(0)
-    kills = sum(kill_after_a_checkpoint(folder, cache, moments.uniform(0.0, 0.4)) for _ in range(4))
-    assert kills >= 2
-    assert finish(command("resume", folder.path, cache=cache))[0] == 0
+    kills = sorted(random.Random(0).sample(range(131, 1400), 4))
+    for step in kills:
+        assert signalled_at(step, signal.SIGKILL, folder, cache, gates)[0] == -signal.SIGKILL
+    assert finish(command("resume", folder.path, cache=cache, gates=gates))[0] == 0
+    assert gates.starts(folder.config().name) == [0, *((step - 1) // 130 * 130 for step in kills)]
     assert_equal_runs(folder, uninterrupted)

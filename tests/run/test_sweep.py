@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,20 +13,16 @@ from feasible.run import checkpoint
 from feasible.run.folder import RunFolder
 from feasible.run.sweep.processes import Processes, RunProcess
 from feasible.run.sweep.sweep import prepare, run_all
-from tests.run.runs import CACHE_SETTINGS, ROOT, files, small_run
+from tests.run.runs import environment, files, small_run
 
 pytestmark = pytest.mark.xdist_group("processes")
 
 
 @pytest.fixture
-def console(monkeypatch: pytest.MonkeyPatch, cache: Path) -> Console:
+def console(cache: Path) -> Iterator[Console]:
     """A place to print to; processes started meanwhile find the code under test and share compiled programs."""
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT / "src"), str(ROOT)]))
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(cache))
-    for name, value in CACHE_SETTINGS.items():
-        monkeypatch.setenv(name.upper(), str(value))
-    monkeypatch.delenv("XLA_FLAGS", raising=False)
-    return Console(file=io.StringIO(), width=160)
+    with environment(cache):
+        yield Console(file=io.StringIO(), width=160)
 
 
 def test_a_failure_stops_no_other_and_nothing_is_repeated(tmp_path: Path, console: Console) -> None:
@@ -54,10 +51,20 @@ def test_a_folder_with_other_settings_is_refused(tmp_path: Path) -> None:
         prepare(tmp_path, [other])
 
 
-def test_runs_that_fill_the_machine_have_a_core_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    idle = tmp_path / "idle"
-    idle.write_text("#!/bin/sh\nexec sleep 60\n")
-    idle.chmod(0o755)
+@pytest.fixture
+def idle(tmp_path: Path) -> Iterator[Path]:
+    """A program that does nothing until it is ended, or until the test is over."""
+    program, never = tmp_path / "idle", tmp_path / "never"
+    os.mkfifo(never)
+    program.write_text(f"#!/bin/sh\nexec cat '{never}'\n")
+    program.chmod(0o755)
+    with never.open("r+b", buffering=0):
+        yield program
+
+
+def test_runs_that_fill_the_machine_have_a_core_each(
+    idle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "executable", str(idle))
     here = sorted(os.sched_getaffinity(0))
     folder = RunFolder(tmp_path)

@@ -1,7 +1,9 @@
 """The random problems of every family and the library's answers to them, shared by the tests on one worker."""
 
 import functools
+from collections.abc import Callable
 from contextlib import nullcontext
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +16,7 @@ from feasible.sets import ActionSet, IntegerAllocation
 from tests.code_generation import users_code
 from tests.sets.families import FAMILIES, Family, Values
 
+Answer = TypeVar("Answer")
 COUNT = 2000
 PRECISIONS = [jnp.float64, jnp.float32]
 
@@ -79,23 +82,42 @@ def problems(family: Family) -> Problems:
     return Problems(family)
 
 
-@jax.jit
-@jax.vmap
-def project(feasible_set: ActionSet, points: Array) -> Array:
-    return jax.vmap(feasible_set.project)(points)
+def at_points(answer: Callable[[ActionSet, Array], Answer]) -> Callable[[ActionSet, Array], Answer]:
+    """What is asked of one set and one point, of many sets with several points each: a program.
+
+    By one vmap over all pairs: loops within two of them take twice as long to trace.
+    """
+
+    @jax.jit
+    def answers(sets: ActionSet, points: Array) -> Answer:
+        count, each, n = points.shape
+        repeated = jax.tree.map(lambda leaf: jnp.repeat(leaf, each, axis=0), sets)
+        found = jax.vmap(answer)(repeated, points.reshape(count * each, n))
+        return jax.tree.map(lambda leaf: leaf.reshape(count, each, *leaf.shape[1:]), found)
+
+    return answers
+
+
+@at_points
+def project(feasible_set: ActionSet, point: Array) -> Array:
+    return feasible_set.project(point)
+
+
+@at_points
+def execute(feasible_set: ActionSet, point: Array) -> Array:
+    return feasible_set.execute(point)
 
 
 @jax.jit
 @jax.vmap
-def execute(feasible_set: ActionSet, points: Array) -> Array:
-    return jax.vmap(feasible_set.execute)(points)
+def best_for(feasible_set: ActionSet, g: Array) -> Array:
+    return feasible_set.maximise_linear(g)
 
 
 @jax.jit
 @jax.vmap
-def chosen(feasible_set: ActionSet, g: Array, key: Array) -> tuple[Array, Array]:
-    """A linear maximiser and a sample."""
-    return feasible_set.maximise_linear(g), feasible_set.sample(key)
+def sampled(feasible_set: ActionSet, key: Array) -> Array:
+    return feasible_set.sample(key)
 
 
 @jax.jit
@@ -120,9 +142,22 @@ class Case:
     """The library's answers to a family's problems. Every kernel is compiled as seldom as the questions allow."""
 
     def __init__(self, family: Family, dtype: type):
+        """In float32 by the code that users get: rounding depends on it. Samples are made of what is asked of it."""
+        code = users_code if dtype == jnp.float32 else nullcontext
         asked = problems(family)
         self.values, self.z, self.y, self.g = asked.values, asked.z, asked.y, asked.g
-        self.sets = asked.sets if dtype == jnp.float64 else built(family, self.values, dtype)
+        with code():
+            self.sets = asked.sets if dtype == jnp.float64 else built(family, self.values, dtype)
+        sample = sampled(self.sets, jax.random.split(jax.random.key(0), len(self.z)))
+        with code():
+            self.found = self._found(asked, sample, dtype)
+        self.scale = self.found["scale"]
+        self.eps = float(jnp.finfo(dtype).eps)
+        # What the project promises: 1e-7 of scale in float64 (1e-6 for intersections), 1e-4 in float32.
+        self.accuracy = family.accuracy * self.scale if dtype == jnp.float64 else 1e-4 * self.scale
+        self.accuracy = self.accuracy + 8 * self.eps * np.linalg.norm(self.z, axis=1)
+
+    def _found(self, asked: Problems, sample: Array, dtype: type) -> dict[str, NDArray]:
         z, far, y, g, direction = (
             jnp.asarray(x, dtype) for x in (asked.z, asked.far, asked.y, asked.g, asked.direction)
         )
@@ -132,20 +167,12 @@ class Case:
         again = project(self.sets, projected)
         # All other sets execute the projection, which the property tests ask of each kind of set.
         executed = execute(self.sets, proposed) if isinstance(self.sets, IntegerAllocation) else projected
-        best, sample = chosen(self.sets, g, jax.random.split(jax.random.key(0), len(z)))
         points = {"projected": projected[:, 0], "other": projected[:, 2], "again": again[:, 0]}
-        points |= {"executed": executed[:, 0], "far": executed[:, 1], "best": best, "sample": sample}
+        points |= {"executed": executed[:, 0], "far": executed[:, 1], "best": best_for(self.sets, g), "sample": sample}
         found = judged(self.sets, points, projected[:, 3])
-        self.found = {name: np.asarray(value, np.float64) for name, value in found.items()}
-        self.scale = self.found["scale"]
-        self.eps = float(jnp.finfo(dtype).eps)
-        # What the project promises: 1e-7 of scale in float64 (1e-6 for intersections), 1e-4 in float32.
-        self.accuracy = family.accuracy * self.scale if dtype == jnp.float64 else 1e-4 * self.scale
-        self.accuracy = self.accuracy + 8 * self.eps * np.linalg.norm(self.z, axis=1)
+        return {name: np.asarray(value, np.float64) for name, value in found.items()}
 
 
 @functools.cache
 def case(family: Family, dtype: type) -> Case:
-    """In float32 by the code that users get: rounding depends on it."""
-    with users_code() if dtype == jnp.float32 else nullcontext():
-        return Case(family, dtype)
+    return Case(family, dtype)

@@ -8,25 +8,20 @@ import numpy as np
 from jaxtyping import Array
 
 from feasible.sets import ActionSet, Ball, Box, Polytope, PositivePowerBox, WeightedL1Box
-from tests.sets.cases import built, case
+from tests.sets.cases import at_points, built, case
 from tests.sets.cases import each_family as each
 from tests.sets.families import Family
 
 COUNT = 40
 
 
-@jax.jit
-@jax.vmap
-def linearised(feasible_set: ActionSet, points: Array) -> tuple[Array, Array, Array]:
+@at_points
+def linearised(feasible_set: ActionSet, z: Array) -> tuple[Array, Array, Array]:
     """Projections of the points with their Jacobians, forward and reverse, all of one linearisation."""
-
-    def one(z: Array) -> tuple[Array, Array, Array]:
-        a, slope = jax.linearize(feasible_set.project, z)
-        eye = jnp.eye(z.shape[0], dtype=z.dtype)
-        back = jax.linear_transpose(slope, z)
-        return a, jax.vmap(slope, out_axes=1)(eye), jax.vmap(lambda row: back(row)[0])(eye)
-
-    return jax.vmap(one)(points)
+    a, slope = jax.linearize(feasible_set.project, z)
+    eye = jnp.eye(z.shape[0], dtype=z.dtype)
+    back = jax.linear_transpose(slope, z)
+    return a, jax.vmap(slope, out_axes=1)(eye), jax.vmap(lambda row: back(row)[0])(eye)
 
 
 @functools.cache

@@ -1,7 +1,8 @@
-"""Property tests: for inputs that hypothesis looks for, extremes and ties included."""
+"""Property tests: for inputs that hypothesis looks for, extremes and ties included, in 1 to 50 dimensions."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
+from jaxtyping import Array
 from numpy.typing import NDArray
 
 from feasible.sets import (
@@ -20,101 +22,171 @@ from feasible.sets import (
     Box,
     EllipsoidBox,
     IntegerAllocation,
-    Intersection,
     Polytope,
     PositivePowerBox,
     WeightedL1Box,
 )
 
-# One dimension for all, so that nothing recompiles from example to example.
-N = 3
+DIMENSIONS = (1, 2, 6, 20, 50)
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e-7, 1e6, -1e6, 2.0, -2.0]
 numbers = st.one_of(st.sampled_from(SPECIAL), st.floats(-10, 10, width=32))
-vectors = npst.arrays(np.float64, N, elements=numbers)
 
-SETS: dict[str, Callable[[], ActionSet]] = {
-    "box": lambda: Box([-1.0, 0.0, 0.5], [1.0, 2.0, 0.5]),
-    "ball": lambda: Ball([0.5, 0.0, -1.0], 1.5),
-    "point": lambda: Ball([1.0, 1.0, 1.0], 0.0),
-    "weighted_l1": lambda: WeightedL1Box([0.0, 1.0, -3.0], 2.0, [1.0, 1.0, 0.5]),
-    "weighted_l1_without_budget": lambda: WeightedL1Box([1.0, 1.0, 1.0], 0.0, 1.0),
-    "positive_power": lambda: PositivePowerBox([2.0, -1.0, 0.0], 1.0, 1.0),
-    "allocation": lambda: Allocation(2.0, [0.0, 0.0, 0.5], [1.0, 2.0, 0.5]),
-    "allocation_at_most": lambda: AllocationAtMost(1.0, [-1.0, 0.0, 0.0], 1.0),
-    "integer_allocation": lambda: IntegerAllocation(4, [0, 0, 1], [2, 3, 2]),
-    "polytope": lambda: Polytope([[1.0, 1.0, 1.0], [1.0, -1.0, 0.0]], [1.0, 0.5], -1.0, 1.0),
-    "polytope_with_equality": lambda: Polytope([[1.0, 1.0, 0.0]], [1.0], -1.0, 1.0, [[1.0, 1.0, 1.0]], [0.0]),
-    "ellipsoid": lambda: EllipsoidBox([[2.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 0.0]], 1.0, 1.0),
-    "ball_and_box": lambda: Ball([0.0, 0.0, 0.0], 1.0) & Box([-0.5, -2.0, -2.0], [0.5, 2.0, 0.25]),
+
+def cycle(n: int, *values: float) -> NDArray:
+    return np.resize(np.asarray(values, float), n)
+
+
+def _polytope(n: int) -> Polytope:
+    return Polytope(np.stack([np.ones(n), cycle(n, 1.0, -1.0, 0.0)]), [1.0, 0.5], -1.0, 1.0)
+
+
+def _plane(n: int) -> Polytope:
+    return Polytope(cycle(n, 1.0, 1.0, 0.0)[None], [1.0], -1.0, 1.0, np.ones((1, n)), [0.0])
+
+
+def _bent(n: int) -> NDArray:
+    """Of rank n - 1 in three dimensions, and of those blocks beyond."""
+    block = np.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    return np.kron(np.eye(n // 3 + 1), block)[:n, :n]
+
+
+# The members of each kind, degenerate ones included.
+KINDS: dict[str, Callable[[int], Sequence[ActionSet]]] = {
+    "box": lambda n: [Box(cycle(n, -1.0, 0.0, 0.5), cycle(n, 1.0, 2.0, 0.5))],
+    "ball": lambda n: [Ball(cycle(n, 0.5, 0.0, -1.0), 1.5), Ball(np.ones(n), 0.0)],
+    "weighted_l1": lambda n: [
+        WeightedL1Box(cycle(n, 0.0, 1.0, -3.0), 2.0, cycle(n, 1.0, 1.0, 0.5)),
+        WeightedL1Box(np.ones(n), 0.0, np.ones(n)),
+    ],
+    "positive_power": lambda n: [
+        PositivePowerBox(cycle(n, 2.0, -1.0, 0.0), 1.0, np.ones(n)),
+        PositivePowerBox(cycle(n, 2.0, -1.0, 0.0), 0.0, np.ones(n)),
+    ],
+    "allocation": lambda n: [Allocation(0.75 * n, cycle(n, 0.0, 0.5, 0.25), cycle(n, 1.0, 2.0, 0.75))],
+    "allocation_at_most": lambda n: [AllocationAtMost(0.25 * n, cycle(n, -1.0, 0.0), np.ones(n))],
+    "integer_allocation": lambda n: [IntegerAllocation(n, cycle(n, 0, 0, 1), cycle(n, 2, 3, 2))],
+    "polytope": lambda n: [_polytope(n)],
+    "polytope_with_equality": lambda n: [_plane(n)],
+    "ellipsoid": lambda n: [EllipsoidBox(_bent(n), 1.0, 1.0)],
+    "ball_and_box": lambda n: [Ball(np.zeros(n), 1.0) & Box(cycle(n, -0.5, -2.0), cycle(n, 0.5, 2.0, 0.25))],
 }
-# All tests of a set run on one worker, so that its answers are compiled once.
-each = pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.xdist_group(f"property_{n}")) for n in SETS])
+# All kinds are asked together, by one program per dimension; but these, whose kernel takes seconds to compile.
+LONG = ("ellipsoid", "ball_and_box")
+SHORT = tuple(kind for kind in KINDS if kind not in LONG)
+
+each = pytest.mark.parametrize(
+    ("kinds", "n"),
+    [pytest.param(SHORT, n, id=f"short-{n}", marks=pytest.mark.xdist_group(f"properties_{n}")) for n in DIMENSIONS]
+    + [
+        pytest.param(
+            (kind,),
+            n,
+            id=f"{kind}-{n}",
+            marks=[pytest.mark.xdist_group(f"properties_{kind}"), *([] if n == 6 else [pytest.mark.slow])],
+        )
+        for kind in LONG
+        for n in DIMENSIONS
+    ],
+)
+
+
+def _answers(feasible_set: ActionSet, asked: Array) -> dict[str, Array]:
+    """Projections of z and y and theirs, a maximiser of g, exits from a point inside, and how far all are outside."""
+    _, _, g, direction = asked
+
+    def again(points: Array, _: None) -> tuple[Array, Array]:
+        nearest = jax.vmap(feasible_set.project)(points)
+        return nearest, nearest
+
+    _, (first, second) = jax.lax.scan(again, asked[:2], length=2)
+    best = feasible_set.maximise_linear(g)
+    origin = 0.5 * (feasible_set.centre() + first[0])  # what lies across the way is zero at the centre of some sets
+    towards = jnp.stack([first[1] - origin, direction, jnp.zeros_like(direction)])
+    exits = jax.vmap(lambda line: feasible_set.exit_distance(origin, line))(towards)
+    end = origin + jnp.where(jnp.isfinite(exits[0]), exits[0], 0.0) * towards[0]
+    return {
+        "nearest": first,
+        "again": second,
+        "best": best,
+        "line": towards[0],
+        "exits": exits,
+        "outside": jax.vmap(feasible_set.violation)(jnp.stack([*first, best, end])),
+        "scale": feasible_set.scale,
+    }
+
+
+def _executed(feasible_set: ActionSet, z: Array) -> dict[str, Array]:
+    a = feasible_set.execute(z)
+    return {"action": a, "inside": feasible_set.contains(a), "fraction": feasible_set.integrality(a)}
+
+
+Sets: TypeAlias = dict[str, ActionSet]
+Answers: TypeAlias = dict[str, dict[str, Array]]
+
+
+@jax.jit
+def answers(sets: Sets, asked: Array) -> Answers:
+    return {kind: jax.vmap(_answers, in_axes=(0, None))(batch, asked) for kind, batch in sets.items()}
+
+
+@jax.jit
+def executed(sets: Sets, z: Array) -> Answers:
+    return {kind: jax.vmap(_executed, in_axes=(0, None))(batch, z) for kind, batch in sets.items()}
 
 
 @functools.cache
-def build(name: str) -> ActionSet:
-    return SETS[name]()
-
-
-def slack(feasible_set: ActionSet, *inputs: NDArray) -> float:
-    """1e-7 of scale (1e-6 for intersections), and the rounding of the inputs."""
-    accuracy = 1e-6 if isinstance(feasible_set, Intersection) else 1e-7
-    return accuracy * float(feasible_set.scale) + 1e-14 * max(float(np.linalg.norm(x)) for x in inputs)
+def members(kinds: tuple[str, ...], n: int, dtype: type) -> Sets:
+    """All members of every kind as one batch."""
+    return {kind: jax.tree.map(lambda *leaves: jnp.stack(leaves).astype(dtype), *KINDS[kind](n)) for kind in kinds}
 
 
 @each
-@settings(max_examples=100, deadline=None)
-@given(z=vectors, y=vectors)
-def test_projection(name: str, z: NDArray, y: NDArray) -> None:
-    """Feasible, idempotent, non-expansive, and <z - a, c - a> <= 0 for the feasible point c."""
-    feasible_set = build(name)
-    a, c = np.asarray(feasible_set.project(z)), np.asarray(feasible_set.project(y))
-    room = slack(feasible_set, z, y)
-    assert feasible_set.contains(a, 1e-9 * float(feasible_set.scale))
-    np.testing.assert_allclose(feasible_set.project(a), a, atol=room)
-    assert np.linalg.norm(a - c) <= np.linalg.norm(z - y) + 2 * room
-    assert (z - a) @ (c - a) <= 4 * room * (1 + np.linalg.norm(z - a))
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_answers(kinds: tuple[str, ...], n: int, data: st.DataObject) -> None:
+    """For z, y and g: what defines a projection, a linear maximiser and an exit, within 1e-7 of scale.
+
+    A projection is feasible, idempotent, non-expansive, and <z - a, c - a> <= 0 for the feasible point c. A linear
+    maximiser is feasible and no worse than c. The ray to c stays inside at least that long, and ends inside.
+    """
+    asked = data.draw(npst.arrays(np.float64, (4, n), elements=numbers))
+    z, y, g, _ = asked
+    for kind, found in jax.tree.map(np.asarray, answers(members(kinds, n, jnp.float64), asked)).items():
+        accuracy = 1e-6 if kind == "ball_and_box" else 1e-7  # of scale, and the rounding of the inputs
+        for k, scale in enumerate(found["scale"]):
+            room = accuracy * scale + 1e-14 * max(np.linalg.norm(z), np.linalg.norm(y))
+            (a, c), best, exits = found["nearest"][k], found["best"][k], found["exits"][k]
+            assert np.all(found["outside"][k] <= np.array([1e-9, 1e-9, 1e-9, 1e-6]) * scale), kind
+            assert np.max(np.abs(found["again"][k] - found["nearest"][k])) <= room, kind
+            assert np.linalg.norm(a - c) <= np.linalg.norm(z - y) + 2 * room, kind
+            assert (z - a) @ (c - a) <= 4 * room * (1 + np.linalg.norm(z - a)), kind
+            assert g @ c <= g @ best + 4 * room * (1e-12 + np.linalg.norm(g)), kind
+            assert exits[0] >= 1 - 1e-6 or np.linalg.norm(found["line"][k]) < 1e-6, kind
+            assert exits[1] >= 0, kind
+            assert np.isinf(exits[2]), kind
 
 
 @each
-@settings(max_examples=100, deadline=None)
-@given(g=vectors, y=vectors)
-def test_linear_maximisation(name: str, g: NDArray, y: NDArray) -> None:
-    """Feasible, no worse than any feasible point, and the gap is its advantage."""
-    feasible_set = build(name)
-    best, c = np.asarray(feasible_set.maximise_linear(g)), np.asarray(feasible_set.project(y))
-    room = 4 * slack(feasible_set, y) * (1e-12 + float(np.linalg.norm(g)))
-    assert feasible_set.contains(best, 1e-9 * float(feasible_set.scale))
-    assert g @ c <= g @ best + room
-    np.testing.assert_allclose(feasible_set.frank_wolfe_gap(c, g), g @ (best - c), atol=room + 1e-12)
-    np.testing.assert_allclose(feasible_set.support(g), g @ best, atol=room + 1e-12)
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_execution_in_float32(kinds: tuple[str, ...], n: int, data: st.DataObject) -> None:
+    """Feasible, and whole where it must be."""
+    z = data.draw(npst.arrays(np.float64, n, elements=numbers))
+    for kind, found in executed(members(kinds, n, jnp.float32), jnp.asarray(z, jnp.float32)).items():
+        assert np.all(found["inside"]), kind
+        assert np.all(np.asarray(found["fraction"]) == 0.0), kind
 
 
 @each
-@settings(max_examples=100, deadline=None)
-@given(y=vectors, direction=vectors)
-def test_exit_distance(name: str, y: NDArray, direction: NDArray) -> None:
-    """The ray from a point inside towards another stays inside at least that long, and ends inside."""
-    feasible_set = build(name)
-    origin = 0.5 * np.asarray(feasible_set.centre() + feasible_set.project(direction))
-    line = np.asarray(feasible_set.project(y)) - origin
-    if np.linalg.norm(line) < 1e-6:
-        return
-    t = float(feasible_set.exit_distance(origin, line))
-    assert t >= 1 - 1e-6
-    assert feasible_set.contains(origin + t * line, 1e-6 * float(feasible_set.scale))
-    assert float(feasible_set.exit_distance(origin, direction)) >= 0.0
-    assert np.isinf(float(feasible_set.exit_distance(origin, np.zeros(N))))
-
-
-@each
-@settings(max_examples=50, deadline=None)
-@given(z=vectors)
-def test_execution_in_float32(name: str, z: NDArray) -> None:
-    """Feasible and whole where it must be; the projection itself wherever that may be executed."""
-    single = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), build(name))
-    executed = single.execute(z)
-    assert single.contains(executed)
-    assert float(single.integrality(executed)) == 0.0
-    if not isinstance(single, IntegerAllocation):
-        np.testing.assert_array_equal(executed, single.project(z))
+def test_nan_is_answered_by_nan(kinds: tuple[str, ...], n: int) -> None:
+    """Whatever the coordinate: no proposal without a value is executed, no gradient without one is followed."""
+    for place in (0, n - 1):
+        z = np.full(n, 0.7)
+        z[place] = np.nan
+        for kind, found in answers(members(kinds, n, jnp.float64), np.stack([z, z, z, np.ones(n)])).items():
+            assert np.all(np.any(np.isnan(found["nearest"]), axis=-1)), kind
+            assert np.all(np.any(np.isnan(found["best"]), axis=-1)), kind
+            assert np.all(np.isnan(found["outside"][:, :3])), kind
+        for kind, found in executed(members(kinds, n, jnp.float32), jnp.asarray(z, jnp.float32)).items():
+            assert np.all(np.any(np.isnan(found["action"]), axis=-1)), kind
+            assert not np.any(found["inside"]), kind

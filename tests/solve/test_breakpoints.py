@@ -143,7 +143,15 @@ def test_the_exit_of_a_convex_load_is_where_bisection_finds_it(dtype: type) -> N
 
     def leaves(weights: Array, x: Array, d: Array, budget: Array) -> Array:
         kinks = jnp.where(d != 0, -x / jnp.where(d != 0, d, 1.0), 0.0)
-        return convex_exit(lambda t: jnp.sum(jnp.maximum(weights * (x + t * d), 0.0)), kinks, budget)
+        rate, still = weights * d, jnp.sum(jnp.where(d == 0, weights * jnp.maximum(x, 0.0), 0.0))
+        return convex_exit(
+            lambda t: jnp.sum(jnp.maximum(weights * (x + t * d), 0.0)),
+            kinks,
+            jnp.minimum(rate, 0.0),
+            jnp.maximum(rate, 0.0),
+            still,
+            budget,
+        )
 
     found = np.asarray(jax.jit(jax.vmap(leaves))(*(jnp.asarray(a, dtype) for a in (weights, x, d, budget))))
     slack, ends = (1e-9 if dtype == jnp.float64 else 1e-4), []

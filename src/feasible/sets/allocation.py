@@ -63,10 +63,11 @@ class Allocation(ActionSet):
 
     @compiled
     def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
-        drift = jnp.abs(jnp.sum(direction))
-        # A direction inside the plane sums to zero only up to rounding; any other leaves the set at once.
-        inside = drift <= 16 * jnp.finfo(self.dtype).eps * self.dim * jnp.max(jnp.abs(direction))
-        return jnp.where(inside, box_exit(origin, direction, self.low, self.high), 0.0)
+        time = box_exit(origin, direction, self.low, self.high)
+        # A direction inside the plane, as between two of its points, sums to zero only up to their rounding: it leads
+        # off the plane by no more before it leaves the box. Any other leaves the set at once.
+        drift = jnp.abs(jnp.sum(direction)) * jnp.where(jnp.isfinite(time), time, 0.0)
+        return jnp.where(drift <= 64 * jnp.finfo(self.dtype).eps * self.dim * self.scale, time, 0.0)
 
     @compiled
     def centre(self) -> Float[Array, " n"]:
@@ -83,7 +84,7 @@ class Allocation(ActionSet):
 
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
-        return hit_and_run(self, key)
+        return hit_and_run(self, key, self._exit_if_level)
 
     @compiled
     def diameter(self) -> Float[Array, ""]:
@@ -101,6 +102,12 @@ class Allocation(ActionSet):
         if inside(self.low, self.high, low, high):
             return self
         return Allocation(self.total, *tighter(self.low, self.high, low, high))
+
+    def _exit_if_level(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
+        """The exit, and 0 where little is left of a random direction and rounding has turned it out of the plane."""
+        drift = jnp.abs(jnp.sum(direction))
+        level = drift <= 16 * jnp.finfo(self.dtype).eps * self.dim * jnp.max(jnp.abs(direction))
+        return jnp.where(level, box_exit(origin, direction, self.low, self.high), 0.0)
 
 
 class AllocationAtMost(ActionSet):

@@ -49,8 +49,14 @@ class Ball(ActionSet):
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         offset = z - self.middle
         distance = safe_norm(offset)
-        outside = distance > self.radius
-        shrunk = self.middle + (self.radius / jnp.where(outside, distance, 1.0)) * offset
+        tiny = jnp.finfo(self.dtype).tiny
+        outside = distance > jnp.maximum(self.radius, tiny)
+        # The derivative divides by the squared distance. Where that underflows, a ball that is nearer than z is as good
+        # as a point, and the distance counts as constant: the Jacobian is radius / distance, 0 for a point.
+        close = outside & (distance < 2.0 * tiny**0.5)
+        share = self.radius / jnp.where(outside & ~close, distance, 1.0)
+        share = jnp.where(close, self.radius / jax.lax.stop_gradient(jnp.where(close, distance, 1.0)), share)
+        shrunk = self.middle + share * offset
         return jnp.where(outside, shrunk, z)
 
     @compiled
@@ -86,15 +92,15 @@ class Ball(ActionSet):
 
 
 def safe_norm(x: Float[Array, " n"]) -> Float[Array, ""]:
-    """||x|| without overflow or underflow, with derivative zero at the origin."""
+    """||x|| without overflow or underflow, with derivative zero at the origin; NaN for a NaN."""
     peak = jax.lax.stop_gradient(jnp.max(jnp.abs(x)))
-    nonzero = peak > 0
+    nonzero = peak != 0
     unscaled = x / jnp.where(nonzero, peak, 1.0)
     square = jnp.vdot(unscaled, unscaled)
     return jnp.where(nonzero, peak * jnp.sqrt(jnp.where(nonzero, square, 1.0)), 0.0)
 
 
 def unit(x: Float[Array, " n"]) -> Float[Array, " n"]:
-    """x / ||x||, and 0 for the zero vector."""
+    """x / ||x||, and 0 for the zero vector; NaN for a NaN."""
     length = safe_norm(x)
-    return jnp.where(length > 0, x / jnp.where(length > 0, length, 1.0), 0.0)
+    return jnp.where(length == 0, 0.0, x / jnp.where(length == 0, 1.0, length))

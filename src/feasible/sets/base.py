@@ -5,6 +5,7 @@ All answers are pure functions, correct in float32 and float64, and safe inside 
 """
 
 import functools
+import types
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar, final, overload
@@ -72,8 +73,44 @@ def drawn(method: Callable[[Owner, PRNGKeyArray], Array]) -> Callable[[Owner, PR
     return functools.wraps(method)(jax.jit(method, inline=True))
 
 
+@jax.tree_util.register_pytree_node_class
+class BoundMethod:
+    """A method of a set: hashed and compared like Python's own, by the identity of its set, so that `jax.jit` takes it
+    for a function; and a pytree of its set's arrays like Equinox's, so that it may be an argument, too.
+
+    Equinox's own is hashed by the arrays of its module, which have no hash.
+    """
+
+    def __init__(self, method: Callable, feasible_set: "ActionSet"):
+        functools.update_wrapper(self, types.MethodType(method, feasible_set))
+        self.__func__, self.__self__ = method, feasible_set
+
+    def __call__(self, *arguments: object, **options: object) -> object:
+        return self.__func__(self.__self__, *arguments, **options)
+
+    def __hash__(self) -> int:
+        return hash((self.__func__, id(self.__self__)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BoundMethod) and self.__func__ == other.__func__ and self.__self__ is other.__self__
+
+    def tree_flatten(self) -> tuple[tuple["ActionSet"], Callable]:
+        return (self.__self__,), self.__func__
+
+    @classmethod
+    def tree_unflatten(cls, method: Callable, children: tuple["ActionSet"]) -> "BoundMethod":
+        return cls(method, *children)
+
+
 class ActionSet(eqx.Module):
     """One non-empty, closed, bounded, convex set of actions in R^dim."""
+
+    if not TYPE_CHECKING:
+
+        def __getattribute__(self, name: str) -> object:
+            found = object.__getattribute__(self, name)
+            bound = isinstance(found, types.MethodType) and found.__self__ is self
+            return BoundMethod(found.__func__, self) if bound else found
 
     @property
     @abstractmethod

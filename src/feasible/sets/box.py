@@ -63,7 +63,8 @@ class Box(ActionSet):
 
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
-        return jnp.where(g > 0, self.high, jnp.where(g < 0, self.low, self.centre()))
+        level = jnp.where(g == 0, self.centre(), jnp.nan)
+        return jnp.where(g > 0, self.high, jnp.where(g < 0, self.low, level))
 
     @compiled
     def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:

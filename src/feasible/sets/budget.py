@@ -34,8 +34,11 @@ class BudgetBox(ActionSet):
         require(owner, self.budget >= 0, "budget must not be negative", EmptySetError)
 
     @abstractmethod
+    def loads(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
+        """What each coordinate of an action draws from the budget."""
+
     def load(self, a: Float[Array, " n"]) -> Float[Array, ""]:
-        """What an action draws from the budget."""
+        return jnp.sum(self.loads(a))
 
     @property
     def dim(self) -> int:
@@ -59,7 +62,14 @@ class BudgetBox(ActionSet):
     def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
         moving = direction != 0
         kinks = jnp.where(moving, -origin / jnp.where(moving, direction, 1.0), 0.0)
-        budget_ends = convex_exit(lambda t: self.load(origin + t * direction), kinks, self.budget)
+        budget_ends = convex_exit(
+            lambda t: self.load(origin + t * direction),
+            kinks,
+            -self.loads(-direction),
+            self.loads(direction),
+            self.load(jnp.where(moving, 0.0, origin)),
+            self.budget,
+        )
         return jnp.minimum(budget_ends, box_exit(origin, direction, -self.bound, self.bound))
 
     @drawn

@@ -11,6 +11,7 @@ from feasible.sets.base import ActionSet, compiled, drawn, entries
 from feasible.sets.box import Bound, box_exit, narrower
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.solve.breakpoints import clamp
+from feasible.solve.exact import exact_spectrum
 from feasible.solve.splitting import Projection, minimise_over_intersection
 
 NEWTON_STEPS = 10
@@ -20,8 +21,8 @@ class EllipsoidBox(ActionSet):
     """{a : a'Q a <= level, |a_i| <= bound_i} for a positive semi-definite Q, which may depend on the state.
 
     The ellipsoid alone has a projection by its secular equation (`nearest_in_ellipsoid`); box and ellipsoid together
-    are solved by Newton on their splitting (`feasible.solve.splitting`), then scaled towards the origin where rounding
-    has left the ellipsoid: error about 1e-9 of scale in float64, 1e-5 in float32. Linear maximisation likewise. Cost:
+    are solved by Newton on their splitting (`feasible.solve.splitting`), then pulled in where rounding has left the
+    ellipsoid: error about 1e-9 of scale in float64, 1e-5 in float32. Linear maximisation likewise. Cost:
     one eigendecomposition at construction and, as a rule, 5 to 20 rounds of O(n^3). Q = 0 leaves the box; level 0
     leaves the null space of Q in the box. Samples: hit-and-run. The diameter is an upper bound from the bounding box
     and Q's smallest eigenvalue.
@@ -42,10 +43,10 @@ class EllipsoidBox(ActionSet):
         self.bound, _ = vectors("EllipsoidBox", bound=bound, rows_of_Q=matrix[0])
         require("EllipsoidBox", self.level >= 0, "level must not be negative", EmptySetError)
         require("EllipsoidBox", self.bound >= 0, "bound must not be negative in any entry", EmptySetError)
-        eigenvalues, self.eigenvectors = _eigh(stop_gradient(self.Q))
+        eigenvalues, self.eigenvectors = _spectrum(stop_gradient(self.Q))
         largest = jnp.max(jnp.abs(eigenvalues))
         require("EllipsoidBox", eigenvalues >= -1e-5 * largest, "Q must be positive semi-definite")
-        rounding = self.Q.shape[0] * jnp.finfo(self.Q.dtype).eps * largest
+        rounding = 16 * (self.Q.shape[0] * jnp.finfo(self.Q.dtype).eps) ** 2 * largest
         self.eigenvalues = jnp.where(eigenvalues > rounding, eigenvalues, 0.0)
 
     @property
@@ -58,10 +59,16 @@ class EllipsoidBox(ActionSet):
 
     @compiled
     def residuals(self, a: Float[Array, " n"]) -> Float[Array, " m"]:
-        return jnp.concatenate([jnp.atleast_1d(a @ self.Q @ a - self.level), jnp.abs(a) - self.bound])
+        return jnp.concatenate([jnp.atleast_1d(self.energy(a) - self.level), jnp.abs(a) - self.bound])
 
     def residual_names(self) -> tuple[str, ...]:
         return ("a'Q a - level", *entries("|a| - bound", self.dim))
+
+    def energy(self, a: Float[Array, " n"]) -> Float[Array, ""]:
+        """a'Q a, by the spectrum: Q a loses what is small beside Q's largest eigenvalue to rounding."""
+        at = stop_gradient(a)
+        along = a @ self.eigenvectors
+        return jnp.sum(self.eigenvalues * along**2) + at @ (self.Q - stop_gradient(self.Q)) @ at
 
     def slopes(self) -> Float[Array, " m"]:
         """On the set |2 Q a| <= 2 sqrt(largest eigenvalue * level)."""
@@ -78,9 +85,9 @@ class EllipsoidBox(ActionSet):
 
     @compiled
     def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
-        pace = direction @ self.Q @ direction
-        lean = origin @ self.Q @ direction
-        room = jnp.maximum(self.level - origin @ self.Q @ origin, 0.0)
+        pace = self.energy(direction)
+        lean = jnp.sum(self.eigenvalues * (origin @ self.eigenvectors) * (direction @ self.eigenvectors))
+        room = jnp.maximum(self.level - self.energy(origin), 0.0)
         moving = pace > 0
         root = jnp.sqrt(jnp.maximum(lean**2 + pace * room, 0.0))
         # Of the two forms of the root take the one without cancellation.
@@ -103,7 +110,7 @@ class EllipsoidBox(ActionSet):
 
     @compiled
     def diameter(self) -> Float[Array, ""]:
-        smallest = self.eigenvalues[0]
+        smallest = jnp.min(self.eigenvalues)
         axis = jnp.sqrt(self.level / jnp.where(smallest > 0, smallest, 1.0))
         boxed = jnp.linalg.norm(self._half_widths())
         return 2.0 * jnp.where(smallest > 0, jnp.minimum(axis, boxed), boxed)
@@ -138,13 +145,21 @@ class EllipsoidBox(ActionSet):
         return jnp.where(open_ended, self.bound, jnp.minimum(self.bound, jnp.sqrt(self.level * inverse)))
 
     def _scaled_in(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
-        energy = a @ self.Q @ a
-        over = energy > self.level
+        """The point after a Newton step along the ellipsoid's normal; then on the ray to the origin, where it is still
+        outside by more than rounding. The ray alone is long where the normal is steep, and leaves the nearest point."""
+        normal = (self.eigenvalues * (a @ self.eigenvectors)) @ self.eigenvectors.T
+        normal = jnp.where(jnp.abs(a) < self.bound, normal, 0.0)
+        square = jnp.vdot(normal, normal)
+        excess = jnp.where(square > 0, jnp.maximum(self.energy(a) - self.level, 0.0), 0.0)
+        a = self._in_box(a - (0.5 * excess / jnp.where(square > 0, square, 1.0)) * normal)
+        energy = self.energy(a)
+        rounding = 8 * jnp.finfo(self.dtype).eps * self.scale
+        over = energy - self.level > rounding * (self.slopes()[0] + rounding * jnp.linalg.norm(self.Q))
         share = jnp.sqrt(jnp.where(over, self.level / jnp.where(over, energy, 1.0), 1.0))
         return a * jnp.where(over, share * (1.0 - 2.0 * jnp.finfo(self.dtype).eps), 1.0)
 
 
-_eigh = jax.jit(jnp.linalg.eigh, inline=True)
+_spectrum = jax.jit(exact_spectrum, inline=True)
 
 
 def nearest_in_ellipsoid(
@@ -177,7 +192,8 @@ def nearest_in_ellipsoid(
 
     t = jax.lax.fori_loop(0, NEWTON_STEPS, newton, jnp.maximum(jnp.max(alone), 0.0))
     shrink = jnp.where(positive, 1.0 / (1.0 + t * eigenvalues), jnp.where(sloped, 0.0, 1.0))
-    a = (shrink * y) @ vectors.T
+    lost = jnp.where(positive, t * eigenvalues * shrink, jnp.where(sloped, 1.0, 0.0))
+    a = stop_gradient(z) - (lost * y) @ vectors.T
 
     def unbend(x: Float[Array, " n"]) -> Float[Array, " n"]:
         return (shrink * (x @ vectors)) @ vectors.T
@@ -185,8 +201,9 @@ def nearest_in_ellipsoid(
     normal = a @ stop_gradient(Q)
     steep = jnp.vdot(normal, unbend(normal))
     binding = positive & (steep > 0)
-    stationarity = a + t * (Q @ a) - z
-    gap = a @ Q @ a - level
+    # Zero but for their derivatives: Q a would bring in its rounding, which t makes large.
+    stationarity = t * ((Q - stop_gradient(Q)) @ a) - (z - stop_gradient(z))
+    gap = a @ (Q - stop_gradient(Q)) @ a - (level - target)
     change = jnp.where(
         binding,
         (gap - 2.0 * jnp.vdot(normal, unbend(stationarity))) / jnp.where(binding, 2.0 * steep, 1.0),

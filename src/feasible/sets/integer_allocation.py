@@ -1,5 +1,7 @@
 """Integer allocations: whole bikes over stations."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
@@ -8,6 +10,7 @@ from feasible.sets.allocation import Allocation, allocation_fields
 from feasible.sets.arguments import Numbers, floats, require
 from feasible.sets.base import ActionSet, compiled, drawn
 from feasible.sets.box import Bound, inside, tighter
+from feasible.solve.exact import exact_difference
 
 
 class IntegerAllocation(ActionSet):
@@ -28,6 +31,9 @@ class IntegerAllocation(ActionSet):
     (-t - 1, -t] are in, those with keys above -t + 1 out). Hence it is enough to rank, for each coordinate, the
     units from one below to one above the rounded value: 3 n keys instead of sum(high - low). Keys are compared with
     the rounding error of v - z_i as second digit, so the order is that of exact arithmetic. Cost: one sort of 3 n.
+
+    Above 1 / eps (2^23 in float32) a dtype has no halves between whole numbers and sums miss units: a total or a bound
+    beyond is refused, and where it is traced, `execute` answers NaN.
     """
 
     hull: Allocation
@@ -37,6 +43,12 @@ class IntegerAllocation(ActionSet):
         require("IntegerAllocation", total == jnp.round(total), "total must be an integer")
         fields = allocation_fields("IntegerAllocation", total, jnp.ceil(low), jnp.floor(high), equality=True)
         self.hull = Allocation(*fields)
+        largest = f"2^{-round(math.log2(jnp.finfo(self.dtype).eps))}"
+        require(
+            "IntegerAllocation",
+            self._exact(),
+            f"total, low and high must not exceed {largest} in {self.dtype}, which cannot count further; use float64",
+        )
 
     @property
     def dim(self) -> int:
@@ -91,7 +103,7 @@ class IntegerAllocation(ActionSet):
         *_, order = jax.lax.sort((key.ravel(), rest.ravel(), index), num_keys=3)
         rank = jnp.zeros_like(index).at[order].set(index).reshape(self.dim, 3)
         wanted = jnp.round(self.hull.total - jnp.sum(base)).astype(rank.dtype)
-        return base + jnp.sum(rank < wanted, axis=1).astype(self.dtype)
+        return jnp.where(self._exact(), base + jnp.sum(rank < wanted, axis=1).astype(self.dtype), jnp.nan)
 
     @compiled
     def integrality(self, a: Float[Array, " n"]) -> Float[Array, ""]:
@@ -104,9 +116,6 @@ class IntegerAllocation(ActionSet):
             return self
         return IntegerAllocation(hull.total, *tighter(hull.low, hull.high, low, high))
 
-
-def exact_difference(x: Float[Array, "..."], y: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
-    """The rounded difference x - y and its rounding error, which add up to x - y exactly (Knuth's two-sum)."""
-    difference = x - y
-    shift = difference - x
-    return difference, (x - (difference - shift)) - (y + shift)
+    def _exact(self) -> Bool[Array, ""]:
+        """Whether the dtype tells all the numbers of units that occur apart."""
+        return jnp.maximum(jnp.abs(self.hull.total), self.scale) <= 1.0 / jnp.finfo(self.dtype).eps

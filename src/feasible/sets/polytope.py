@@ -112,6 +112,7 @@ class Polytope(ActionSet):
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         if self.vertices is not None:
             best = self.vertices[jnp.argmax(self.vertices @ g)]
+            best = jnp.where(jnp.any(jnp.isnan(g)), jnp.nan, best)
             return jnp.where(jnp.any(g != 0), best, self.centre())
         return self.pulled_in(highest_in_polytope(g, self.centre(), *self.system(), self.A_eq.shape[0]))
 
@@ -123,8 +124,10 @@ class Polytope(ActionSet):
         speed, room = rows @ direction, jnp.maximum(limits - rows @ origin, 0.0)
         rising = (speed > 0) & (jnp.arange(rows.shape[0]) >= p)
         time = jnp.min(jnp.where(rising, room / jnp.where(rising, speed, 1.0), jnp.inf))
-        # A direction inside the plane of the equalities is so only up to rounding; any other leaves at once.
-        leaves = jnp.any(jnp.abs(speed[:p]) > 64 * eps * self.dim * jnp.max(jnp.abs(direction)))
+        # A direction inside the plane of the equalities, as between two of its points, is so only up to their rounding:
+        # it leads off the plane by no more before it leaves the rest. Any other leaves the set at once.
+        drift = jnp.abs(speed[:p]) * jnp.where(jnp.isfinite(time), time, 0.0)
+        leaves = jnp.any(drift > 128 * eps * self.dim * self.scale)
         return jnp.where(leaves, 0.0, time)
 
     def centre(self) -> Float[Array, " n"]:

@@ -28,8 +28,8 @@ class PositivePowerBox(BudgetBox):
     def __init__(self, weights: Numbers, budget: Numbers, bound: Numbers):
         super().__init__(weights, budget, bound)
 
-    def load(self, a: Float[Array, " n"]) -> Float[Array, ""]:
-        return jnp.sum(jnp.maximum(self.weights * a, 0.0))
+    def loads(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
+        return jnp.maximum(self.weights * a, 0.0)
 
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:

@@ -29,8 +29,8 @@ class WeightedL1Box(BudgetBox):
     def __init__(self, weights: Numbers, budget: Numbers, bound: Numbers):
         super().__init__(weights, budget, bound)
 
-    def load(self, a: Float[Array, " n"]) -> Float[Array, ""]:
-        return jnp.sum(jnp.abs(self.weights * a))
+    def loads(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
+        return jnp.abs(self.weights * a)
 
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:

@@ -101,7 +101,8 @@ def _nearest(
         jnp.where(charged, jnp.where(f, m - newton * w, k), clamp(x, lo, hi))
         for f, m, w, k, x, lo, hi in zip(free, moving, live.weights, held, live.z, live.low, live.high, strict=True)
     ]
-    exact = fixed.balanced(stop_gradient(a), limit, both_ways=equality)
+    exact = stop_gradient(a) if equality else fixed.refined(stop_gradient(a), free, limit)
+    exact = fixed.balanced(exact, limit, both_ways=equality)
     return joined([x + (y - stop_gradient(x)) for x, y in zip(a, exact, strict=True)])
 
 
@@ -132,10 +133,21 @@ class Columns:
         ]
         leaves_high = [(x - hi) * i for x, hi, i in zip(self.z, self.high, inverse, strict=True)]
         reaches_low = [(x - lo) * i for x, lo, i in zip(self.z, self.low, inverse, strict=True)]
-        start, end = _bracket(self.spent, leaves_high + reaches_low, budget)
+
+        def spent_at(kink: Float[Array, ""]) -> Float[Array, ""]:
+            """`spent` at a kink, where the coordinate that it belongs to is at its bound exactly."""
+            return summed(
+                w * jnp.where(kink <= top, hi, jnp.where(kink >= bottom, lo, x - kink * w))
+                for x, w, lo, hi, top, bottom in zip(
+                    self.z, self.weights, self.low, self.high, leaves_high, reaches_low, strict=True
+                )
+            )
+
+        start, end = _bracket(spent_at, leaves_high + reaches_low, budget)
         middle = start + 0.5 * (end - start)
+        # "Not outside" instead of "inside": a NaN is free, so that it is in the answer, too.
         free = [
-            jnp.where(some, (top <= middle) & (middle <= bottom), (lo <= x) & (x <= hi))
+            jnp.where(some, ~((middle < top) | (bottom < middle)), ~((x < lo) | (hi < x)))
             for some, top, bottom, lo, x, hi in zip(
                 weighty, leaves_high, reaches_low, self.low, self.z, self.high, strict=True
             )
@@ -145,6 +157,19 @@ class Columns:
             for some, top, x, hi in zip(weighty, leaves_high, self.z, self.high, strict=True)
         ]
         return start, free, at_high
+
+    def refined(self, a: Blocks, free: Blocks, budget: Float[Array, ""]) -> Blocks:
+        """a after one more Newton step on what rounding left of the budget, where that is more than a few roundings.
+
+        An error of rounding in a coordinate of large weight is a large part of the budget, which only that coordinate
+        can give back: its error times the ratio of the weights is what one of small weight would have to.
+        """
+        inside = [jnp.minimum(jnp.maximum(x, lo), hi) for x, lo, hi in zip(a, self.low, self.high, strict=True)]
+        excess = summed(w * x for w, x in zip(self.weights, inside, strict=True)) - budget
+        curvature = summed(jnp.where(f, w**2, 0.0) for f, w in zip(free, self.weights, strict=True))
+        coarse = (excess > 64 * jnp.finfo(excess.dtype).eps * budget) & (curvature > 0)
+        step = jnp.where(coarse, excess / jnp.where(curvature > 0, curvature, 1.0), 0.0)
+        return [jnp.where(f & coarse, x - step * w, x) for x, f, w in zip(inside, free, self.weights, strict=True)]
 
     def balanced(self, a: Blocks, budget: Float[Array, ""], *, both_ways: bool) -> Blocks:
         """a in its box, with w . a above (or, both ways, off) the budget spread over the weighted coordinates' room."""
@@ -212,7 +237,8 @@ def fill_by_worth(
     """The fractional knapsack: fill x_i up to cap_i in falling order of worth_i / w_i until w . x = budget.
 
     That maximises worth . x over {0 <= x <= caps, w . x <= budget} for worth, weights >= 0 (or, with unit weights and
-    caps that sum to more than the budget, over w . x = budget for any worth). Ties go to the lowest index.
+    caps that sum to more than the budget, over w . x = budget for any worth). Ties go to the lowest index. Of NaN comes
+    NaN.
     """
     weighty = weights > 0
     ratio = jnp.where(weighty, worth / jnp.where(weighty, weights, 1.0), jnp.inf)
@@ -228,22 +254,36 @@ def fill_by_worth(
         running = jnp.cumsum(loads[order])
         before = jnp.zeros_like(loads).at[order].set(running - loads[order])
     affordable = jnp.where(weighty, (budget - before) / jnp.where(weighty, weights, 1.0), caps)
-    return jnp.clip(affordable, 0.0, caps)
+    return jnp.where(jnp.isnan(worth), worth, jnp.clip(affordable, 0.0, caps))
 
 
 def convex_exit(
     load: Callable[[Float[Array, ""]], Float[Array, ""]],
     kinks: Float[Array, " k"],
+    before: Float[Array, " k"],
+    after: Float[Array, " k"],
+    constant: Float[Array, ""],
     budget: Float[Array, ""],
 ) -> Float[Array, ""]:
     """Largest t >= 0 with load(t) <= budget, for a convex piecewise linear load with load(0) <= budget.
 
-    The last kink below the budget starts the piece that crosses it; its slope is taken in the piece's middle.
+    load(t) is the constant and a sum of terms that are zero at their kink, with slope `before` and `after` it. The last
+    kink below the budget starts the piece that crosses it; its slope is taken in the piece's middle. Rounding may take
+    that kink for one above the budget, and the piece before it may be level: so the lines of later pieces, all of which
+    are below the load, end the way as well.
     """
-    kinks = jnp.where(jnp.isfinite(kinks) & (kinks > 0), kinks, 0.0)
-    start = jnp.max(jnp.where(jax.vmap(load)(kinks) <= budget, kinks, 0.0))
-    end = jnp.min(jnp.where(kinks > start, kinks, jnp.inf))
+    ahead = jnp.where(jnp.isfinite(kinks) & (kinks > 0), kinks, 0.0)
+    start = jnp.max(jnp.where(jax.vmap(load)(ahead) <= budget, ahead, 0.0))
+    end = jnp.min(jnp.where(ahead > start, ahead, jnp.inf))
     middle = jnp.where(jnp.isfinite(end), start + 0.5 * (end - start), 2.0 * start + 1.0)
     _, slope = jax.jvp(load, (middle,), (jnp.ones_like(middle),))
     room = jnp.maximum(budget - load(start), 0.0)
-    return jnp.where(slope > 0, start + room / jnp.where(slope > 0, slope, 1.0), jnp.inf)
+    crossing = jnp.where(slope > 0, start + room / jnp.where(slope > 0, slope, 1.0), jnp.inf)
+
+    eps = jnp.finfo(budget.dtype).eps
+    slopes = jnp.where(kinks[None, :] <= ahead[:, None], after[None, :], before[None, :])
+    rise = jnp.sum(slopes, axis=1)
+    later = (ahead > start) & (rise > 16 * eps * jnp.sum(jnp.abs(slopes), axis=1))
+    meets = (budget - constant + slopes @ kinks) / jnp.where(later, rise, 1.0)
+    earliest = jnp.maximum(jnp.min(jnp.where(later, meets, jnp.inf)), start)
+    return jnp.where(earliest < (1.0 - 64 * eps) * crossing, earliest, crossing)  # else the same but for rounding

@@ -44,25 +44,24 @@ def highest_in_polytope(
     def step(climb: _Climb) -> _Climb:
         working = climb.working
         uphill = working.null @ g
-        climbing = jnp.max(jnp.abs(uphill)) > flat
-
         speed = rows @ uphill
         independent = jnp.sum((rows @ working.null) ** 2, axis=1) > independence(rows)
         blocking = inequality & independent & (speed > flat * jnp.max(jnp.abs(uphill)))
         room = jnp.maximum(limits - rows @ climb.x, 0.0)
         times = jnp.where(blocking, room / jnp.where(blocking, speed, 1.0), jnp.inf)
         blocker = jnp.argmin(times)
-        reached = jnp.isfinite(times[blocker])
+        # Where nothing blocks, the slope is rounding, too: of held rows that are nearly dependent.
+        climbs = (jnp.max(jnp.abs(uphill)) > flat) & jnp.isfinite(times[blocker])
 
         multipliers = jnp.where(working.held & inequality, working.inverse @ g, jnp.inf)
         loser = jnp.argmin(multipliers)
-        releases = ~climbing & (multipliers[loser] < -flat)
+        releases = ~climbs & (multipliers[loser] < -flat)
 
-        length = jnp.where(climbing & reached, times[blocker], 0.0)
+        length = jnp.where(climbs, times[blocker], 0.0)
         return _Climb(
             x=climb.x + length * uphill,
-            working=working.drop(loser, releases).add(rows[blocker], blocker, climbing & reached),
-            finished=~(climbing & reached) & ~releases,
+            working=working.drop(loser, releases).add(rows[blocker], blocker, climbs),
+            finished=~climbs & ~releases,
             steps=climb.steps + 1,
         )
 

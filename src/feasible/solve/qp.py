@@ -75,7 +75,9 @@ def _search(z: Float[Array, " n"], rows: Float[Array, "m n"], limits: Float[Arra
         independent = square > independence(rows)
         full = jnp.where(independent, jnp.maximum(over, 0.0) / jnp.where(independent, square, 1.0), jnp.inf)
         pull = working.inverse @ row
-        shrinking = working.held & inequality & (pull > eps)
+        # A row opposite to held ones has no part in the others but for rounding, and dividing by that goes anywhere.
+        rounding = 8 * n * eps * jnp.maximum(jnp.max(jnp.abs(working.inverse)), 1.0)
+        shrinking = working.held & inequality & (pull > rounding)
         times = jnp.where(shrinking, multipliers / jnp.where(shrinking, pull, 1.0), jnp.inf)
         leaving = jnp.argmin(times)
         partial = jnp.maximum(times[leaving], 0.0)

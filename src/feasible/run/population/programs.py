@@ -41,6 +41,7 @@ class Program:
     """By group: the names of the metrics in its rows of the report, those of all its agents together."""
     own: tuple[tuple[str, ...], ...]
     """By agent: the metrics that it would report alone."""
+    report: jax.ShapeDtypeStruct
     loops: dict[int, Loop] = field(default_factory=dict)
     """By number of steps: those compiled so far."""
 
@@ -53,6 +54,7 @@ class PopulationPrograms:
         self.groups = tuple(grouped(algorithms, spec))
         self.exchange: Exchange = _no_exchange
         self.made: dict[tuple[Due, ...], Program] = {}
+        self._own: dict[tuple[str, frozenset[str]], tuple[str, ...]] = {}
         self.program = Schedule(self.algorithms, self._find).program
         agents = len(algorithms)
         self._packets = jax.ShapeDtypeStruct((agents, 2 * spec.observation_size + 3), spec.low.dtype)
@@ -133,20 +135,21 @@ class PopulationPrograms:
 
         results = jax.eval_shape(advance, self.shapes, self._packets)
         metrics = tuple(tuple(sorted(result[2])) for result in results)
-        own: dict[str, tuple[str, ...]] = {}
+        own = []
         for group, shape, (due, _) in zip(self.groups, self.shapes, wanted, strict=True):
             for algorithm in group.algorithms:
-                if repr(algorithm) not in own:
-                    own[repr(algorithm)] = _own_metrics(algorithm, self.spec, shape, due)
-        return Program(step, metrics, tuple(own[repr(algorithm)] for algorithm in self.algorithms))
+                key = repr(algorithm), due
+                if key not in self._own:  # tracing an update takes longer than many steps
+                    self._own[key] = _own_metrics(algorithm, self.spec, shape, due)
+                own.append(self._own[key])
+        return Program(step, metrics, tuple(own), jax.eval_shape(_flat, results)[1])
 
     def _loop(self, program: Program, steps: int) -> Loop:
         """So many steps with that program, compiled; the first report to the exchange is all zeros.
 
         With the number of steps known, the device need not wait for the host to hear whether to go on.
         """
-        leaves = jax.tree.leaves(self.shapes)
-        report = jax.eval_shape(program.step, leaves, self._packets)[1]
+        leaves, report = jax.tree.leaves(self.shapes), program.report
 
         def run(leaves: Leaves) -> tuple[Leaves, Array]:
             def body(_: int, state: tuple[Leaves, Array]) -> tuple[Leaves, Array]:
