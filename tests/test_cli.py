@@ -72,7 +72,10 @@ TRAIN = ["train", "--task", "reacher", "--algo", "nfwpo"]
             "There is no task 'reecher'; did you mean 'reacher'? Known",
         ),
         (["train", "--task", "reacher", "--algo", "nfwp"], "There is no algorithm 'nfwp'; did you mean 'nfwpo'? Known"),
-        (["train", "--task", "bss-3", "--algo", "nfwpo"], "algo: 'nfwpo' is not in the preset 'paper' of the task 'bss-3', which"),
+        (
+            ["train", "--task", "bss-3", "--algo", "nfwpo"],
+            "algo: 'nfwpo' is not in the preset 'paper' of the task 'bss-3', which",
+        ),
         ([*TRAIN, "--set", "colour=red"], "nfwpo: There is no hyper-parameter 'colour'. Known: noise"),
         ([*TRAIN, "--set", "batch_size"], "--set takes NAME=VALUE, not 'batch_size'."),
         ([*TRAIN, "--set", "batch_size=many"], "nfwpo: batch_size must be a whole number, not 'many'."),

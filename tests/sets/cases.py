@@ -35,6 +35,9 @@ def _marks(family: Family, *, long: bool) -> list[pytest.MarkDecorator]:
 each_family = pytest.mark.parametrize(
     "family", [pytest.param(f, id=f.name, marks=_marks(f, long=f.name == LONGEST)) for f in FAMILIES]
 )
+each_family_in_float32 = pytest.mark.parametrize(
+    "family", [pytest.param(f, id=f.name, marks=_marks(f, long=f.name in LONG)) for f in FAMILIES]
+)
 each_family_and_precision = pytest.mark.parametrize(
     ("family", "dtype"),
     [

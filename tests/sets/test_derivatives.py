@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from feasible.sets import ActionSet, Ball, Box, Polytope, PositivePowerBox, WeightedL1Box
-from tests.sets.cases import at_points, built, case
+from tests.sets.cases import at_points, built, case, each_family_in_float32
 from tests.sets.cases import each_family as each
 from tests.sets.families import Family
 
@@ -55,7 +55,7 @@ def test_forward_and_reverse_agree(family: Family) -> None:
     np.testing.assert_allclose(found["forward"], found["reverse"], atol=1e-8)
 
 
-@each
+@each_family_in_float32
 def test_jacobian_is_finite_at_kinks(family: Family) -> None:
     """In float32, at the origin, at ties, at points of the set, on its boundary, and far away."""
     c, n = case(family, jnp.float64), family.description.dim
