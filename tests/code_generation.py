@@ -17,8 +17,6 @@ PLAIN: Mapping[str, int | bool] = {
     "xla_cpu_use_fusion_emitters": False,
     "xla_cpu_parallel_codegen_split_count": 1,
 }
-PLAIN_FLAGS = " ".join(f"--{name}={value}" for name, value in PLAIN.items()) + " --xla_cpu_multi_thread_eigen=false"
-"""XLA_FLAGS of processes that do the same, and keep to a core."""
 _options, _plain = compiler.get_compile_options, False
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 import pytest
 
-from tests.code_generation import PLAIN_FLAGS, make_plain_code
+from tests.code_generation import make_plain_code, xla_flags
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -41,6 +41,6 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def plain_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes that the test starts compile plain code. This one reads its flags when it first compiles: before."""
+    """Let processes that the test starts compile as this one, which reads its flags when it first compiles."""
     jax.jit(lambda: 0)()
-    monkeypatch.setenv("XLA_FLAGS", PLAIN_FLAGS)
+    monkeypatch.setenv("XLA_FLAGS", xla_flags())

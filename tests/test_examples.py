@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.code_generation import PLAIN_FLAGS
+from tests.code_generation import xla_flags
 from tests.run.gate import PATIENCE
 
 ROOT = Path(__file__).parents[1]
@@ -18,7 +18,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 def printed(name: str) -> str:
     """What an example prints, run as a person runs it, but for the library's folder and how programs are compiled."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "200", "XLA_FLAGS": PLAIN_FLAGS}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "200", "XLA_FLAGS": xla_flags()}
     run = subprocess.run(
         [sys.executable, str(ROOT / "examples" / f"{name}.py")],
         env=environment,
