@@ -31,9 +31,9 @@ from feasible.catalogue import registry
 from feasible.catalogue.registry import algorithm_of
 from feasible.run.drive.groups import in_groups
 from feasible.run.drive.memory import agent_bytes
-from feasible.run.population.driver import Population
-from feasible.run.population.programs import Leaves, PopulationPrograms
-from feasible.run.vector_plant import Steps, VectorPlant
+from feasible.run.drive.plant import Steps, VectorPlant
+from feasible.run.drive.population import Population
+from feasible.run.drive.population_programs import Leaves, PopulationPrograms
 
 METHODS = ("nfwpo", "ddpg-projection", "ddpg-shaping", "ddpg-optlayer")
 LOOPED = 200  # steps of the program alone
@@ -106,7 +106,7 @@ def measure(options: argparse.Namespace, agents: int) -> list[str]:
     environment, exchange = (1e3 * part / counted for part in (split.environment, split.exchange))
     step = 1e3 * seconds / steps
     program = _program_alone(made)
-    made.plant.close()
+    made.plant.env.close()
     if made.failures:
         raise RuntimeError(f"{len(made.failures)} agents failed: {next(iter(made.failures.values()))}")
     return [
@@ -143,7 +143,7 @@ def _program_alone(made: Population) -> float:
     """Milliseconds of a step in a loop that the device goes through by itself."""
     program = made.programs.program(made.step + 1)
     leaves = made._leaves
-    packets = jax.numpy.zeros((made.plant.copies, 2 * made.plant.spec.observation_size + 3), np.float32)
+    packets = jax.numpy.zeros((made.plant.copies, made.plant.wire.packet), np.float32)
     report = jax.eval_shape(program.step, leaves, packets)[1]
 
     def steps(leaves: Leaves) -> tuple[Leaves, jax.Array]:

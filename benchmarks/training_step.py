@@ -41,8 +41,8 @@ from benchmarks.solver_set import SolverSet
 from feasible.algorithms.actor_rules import FrankWolfe
 from feasible.algorithms.ddpg import DDPG
 from feasible.constraints import Constraint
-from feasible.run.driver import Driver
-from feasible.run.environment import Plant, plant
+from feasible.run.drive.lone import Lone
+from feasible.run.drive.plant import plant_of
 from feasible.sets import Box, WeightedL1Box
 
 BATCH, UNITS, WARMUP = 16, (400, 300), 100
@@ -54,21 +54,21 @@ SOLVER_STEPS = 5
 Stepper = Callable[[int], None]
 
 
-def ours(constraint: Constraint | None) -> Driver:
+def ours(constraint: Constraint | None) -> Lone:
     """NFWPO on HalfCheetah, past its warm-up; another constraint in the place of the task's where given."""
-    made = plant(feasible.make("halfcheetah"))
+    made = plant_of(feasible.make("halfcheetah"))
     if constraint is not None:
-        made = Plant(made.env, constraint, replace(made.spec, constraint=constraint))
+        made.constraint, made.spec = constraint, replace(made.spec, constraint=constraint)
     algorithm = DDPG(
         rule=FrankWolfe(0.01), noise=0.1, warmup=WARMUP, batch_size=BATCH, replay_size=REPLAY, hidden_layers=UNITS
     )
-    driver = Driver(algorithm, made, 0)
+    driver = Lone(algorithm, made, 0)
     driver.start()
     driver.advance(WARMUP + 1)
     return driver
 
 
-def stepper(driver: Driver) -> Stepper:
+def stepper(driver: Lone) -> Stepper:
     return lambda steps: driver.advance(driver.step + steps)
 
 
@@ -134,7 +134,7 @@ def in_turns(sides: Mapping[str, tuple[Stepper, int]], rounds: int) -> dict[str,
 
 def environment_alone() -> Stepper:
     """HalfCheetah itself with given actions: the part that no trainer can avoid."""
-    env = plant(feasible.make("halfcheetah")).env
+    env = plant_of(feasible.make("halfcheetah")).env
     env.reset(seed=0)
     actions: NDArray = np.random.default_rng(0).uniform(-1, 1, (64, 6)).astype(np.float32)
 

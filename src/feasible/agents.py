@@ -1,14 +1,14 @@
 """Agents: a method bound to an environment of yours, as in `NFWPO(env, seed=0).learn(100_000)`.
 
 Any environment that `feasible.constrain` or `feasible.make` made will do. The agents are thin: the algorithm is in
-`feasible.algorithms`, the loop in `feasible.run.driver`.
+`feasible.algorithms`, the loop in `feasible.run.drive.lone`.
 """
 
 import functools
 import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import gymnasium as gym
 import jax
@@ -20,17 +20,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import changed
-from feasible.algorithms.spec import spec_of
 from feasible.catalogue.registry import find_method
-from feasible.constraints import ConstrainedVectorEnv, Judge
-from feasible.run.batch_driver import BatchDriver
+from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Judge
 from feasible.run.drive.interrupt import halted_by
-from feasible.run.driver import Driver
-from feasible.run.environment import Plant, plant
-from feasible.run.evaluate import Evaluation, compiled_policy, evaluate, evaluation_seeds
+from feasible.run.drive.lone import Lone
+from feasible.run.drive.plant import plant_of
+from feasible.run.drive.programs import compiled_policy
+from feasible.run.drive.wire import wire_of
+from feasible.run.evaluate import Evaluation, evaluate, evaluation_seeds
 from feasible.run.export import export_policy
 from feasible.run.policy import load_policy, save_policy
-from feasible.run.vector_plant import VectorPlant
 
 
 class Agent:
@@ -44,11 +43,9 @@ class Agent:
         policy: PyTree[Array] | None = None,
     ):
         self.env, self.algorithm, self.seed = env, algorithm, seed
-        # A loaded policy acts on one observation at a time, whatever it has learned from.
-        self._plant = _taken_apart(env, algorithm.environments if policy is None else 1)
-        self._act = compiled_policy(algorithm, self._plant.spec)
-        self._loaded = policy
-        self._driver = _driver(algorithm, self._plant, seed) if policy is None else None
+        self._spec, self._loaded = _spec(env), policy
+        self._act = compiled_policy(algorithm, self._spec)
+        self._driver = Lone(algorithm, plant_of(env), seed) if policy is None else None
 
     @property
     def step(self) -> int:
@@ -67,14 +64,14 @@ class Agent:
             return self._loaded
         if not self._driver.started:
             return self._initial
-        return self.algorithm.policy(self._driver.carry.algorithm)
+        return self._driver.policy
 
     @functools.cached_property
     def _initial(self) -> PyTree[Array]:
         """The policy that learning will start from, known before the environment is touched."""
         assert self._driver is not None
         programs = self._driver.programs
-        leaves, _ = programs.first(jax.random.key(self.seed), np.zeros(programs.shape.obs.shape, np.float32))
+        leaves, _ = programs.first(jax.random.key(self.seed), np.zeros(programs.obs, np.float32))
         return self.algorithm.policy(programs.carry(leaves).algorithm)
 
     def learn(self, steps: int, *, progress_bar: bool = False) -> "Agent":
@@ -109,18 +106,19 @@ class Agent:
         """The action for an observation (or a batch of them), without exploration; always feasible."""
         rows = np.asarray(obs, np.float32)
         single = rows.ndim == 1
-        if rows.shape[-1:] != (self._plant.spec.observation_size,) or rows.ndim > 2:
+        if rows.shape[-1:] != (self._spec.observation_size,) or rows.ndim > 2:
             raise ValueError(
-                f"predict: observations have {self._plant.spec.observation_size} entries, got shape {rows.shape}."
+                f"predict: observations have {self._spec.observation_size} entries, got shape {rows.shape}."
             )
         if not np.isfinite(rows).all():
             raise ValueError("predict: the observation has a NaN or an infinite entry.")
         batch = rows[None] if single else rows
         answers = np.array(self._act(self._policy, batch))  # the caller's own, to write to
-        actions, violations, tolerances = answers[:, :-2], answers[:, -2], answers[:, -1]
+        wire = wire_of(self._spec)
+        actions, (violations, tolerances) = wire.executed(answers), wire.certificate(answers)
         refused = np.flatnonzero(~(violations <= tolerances))
         if len(refused):
-            judge = Judge(self._plant.constraint, "raise", batched=False)
+            judge = Judge(self._spec.constraint, "raise", batched=False)
             raise judge.explain(batch[refused[0]], actions[refused[0]], " of predict")
         return actions[0] if single else actions
 
@@ -130,9 +128,9 @@ class Agent:
             raise ValueError(f"evaluate: episodes must be at least 1, not {episodes}.")
         make = _copier(self.env if env is None else env)
         # The policy judges its actions by its own constraint; copies of another environment also by theirs.
-        makers = [(lambda: plant(make()).env) if env is None else make] * episodes
+        makers = [(lambda: cast(ConstrainedEnv, make()).env) if env is None else make] * episodes
         copies = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
-        constrained = ConstrainedVectorEnv(copies, self._plant.constraint)
+        constrained = ConstrainedVectorEnv(copies, self._spec.constraint)
         try:
             return evaluate(self._act, self._policy, constrained, evaluation_seeds(seed, self.step, episodes))
         finally:
@@ -140,11 +138,11 @@ class Agent:
 
     def save(self, path: str | Path) -> None:
         """Write the policy: weights and a description, no code, no constraint."""
-        save_policy(Path(path), self.algorithm, self._plant.spec, self._policy)
+        save_policy(Path(path), self.algorithm, self._spec, self._policy)
 
     def export(self, path: str | Path) -> None:
         """Write the policy with its constraint as a program that runs without this library (`feasible.run.export`)."""
-        export_policy(Path(path), self.algorithm, self._plant.spec, self._policy)
+        export_policy(Path(path), self.algorithm, self._spec, self._policy)
 
 
 def agent(method: str, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **settings: object) -> Agent:
@@ -301,28 +299,13 @@ class FOCOPS(_Named):
 
 def load(path: str | Path, env: gym.Env) -> Agent:
     """The agent of a policy file, on an environment that brings the constraint. Loading runs no code from the file."""
-    algorithm, policy = load_policy(Path(path), plant(env).spec)
+    algorithm, policy = load_policy(Path(path), _spec(env))
     return Agent(env, algorithm, 0, policy)
-
-
-def _taken_apart(env: gym.Env | ConstrainedVectorEnv, copies: int) -> Plant | VectorPlant:
-    if copies == 1:
-        return plant(env)  # pyright: ignore[reportArgumentType]
-    if not isinstance(env, ConstrainedVectorEnv):
-        raise ValueError(
-            f"env: {copies} copies need a vector of environments; make one with feasible.make_vec, "
-            "or constrain one of Gymnasium's."
-        )
-    return VectorPlant(env)
-
-
-def _driver(algorithm: Algorithm, parts: Plant | VectorPlant, seed: int) -> Driver | BatchDriver:
-    return BatchDriver(algorithm, parts, seed) if isinstance(parts, VectorPlant) else Driver(algorithm, parts, seed)
 
 
 def _spec(env: gym.Env | ConstrainedVectorEnv) -> Spec:
     """What a method's defaults depend on."""
-    return spec_of(env) if isinstance(env, ConstrainedVectorEnv) else plant(env).spec
+    return plant_of(env).spec
 
 
 def _copier(env: gym.Env | VectorEnv) -> Callable[[], gym.Env]:
@@ -337,7 +320,7 @@ def _copier(env: gym.Env | VectorEnv) -> Callable[[], gym.Env]:
     return lambda: gym.make(env.spec)  # pyright: ignore[reportArgumentType]
 
 
-def _advance_with_bar(driver: Driver | BatchDriver, until: int) -> None:
+def _advance_with_bar(driver: Lone, until: int) -> None:
     from rich.progress import track
 
     copies = driver.algorithm.environments

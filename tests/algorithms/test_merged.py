@@ -15,9 +15,9 @@ from feasible.algorithms.merged import OneOf, alike, merged
 from feasible.algorithms.replay import draw
 from feasible.algorithms.sac import SAC
 from feasible.run.drive.groups import in_groups
+from feasible.run.drive.population_programs import PopulationPrograms
+from feasible.run.drive.programs import Programs
 from feasible.run.drive.step import Step
-from feasible.run.population.programs import PopulationPrograms
-from feasible.run.programs import Programs
 from tests.algorithms.plain import ball_task, new, random_transition, stored
 
 SPEC = ball_task()
@@ -95,9 +95,9 @@ def test_agents_in_a_population_learn_what_they_learn_alone() -> None:
             program = alone.program(step)
             own, expected = program.function(own, packets[step - 1, agent])
             np.testing.assert_allclose(reports[step][agent, :size], expected[:size], atol=1e-6)
-            names = together.program(step).metrics[number]
-            assert together.program(step).own[agent] == program.metrics
-            columns = [size + names.index(name) for name in program.metrics]
+            names = together.program(step).metered.names[number]
+            assert together.program(step).metered.own[agent] == program.metered.own[0]
+            columns = [size + names.index(name) for name in program.metered.own[0]]
             np.testing.assert_allclose(reports[step][agent, columns], expected[size:], rtol=1e-6, atol=1e-9)
         mine = jax.tree.map(lambda leaf, row=agent - group.rows.start: leaf[row], carries[number])
         for found, known in zip(jax.tree.leaves(mine), own, strict=True):

@@ -23,13 +23,13 @@ from feasible.paper.as_authors import (
     run_config,
 )
 from feasible.paper.as_authors.__main__ import main
+from feasible.run.drive.plant import plant_of
+from feasible.run.drive.programs import Programs
 from feasible.run.drive.step import due_after
-from feasible.run.environment import plant
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.launch import new_run
 from feasible.run.policy import load_policy
-from feasible.run.programs import Programs
-from feasible.run.training import train
+from feasible.run.train import train
 
 SOFT = "sac-projection"
 # Of the methods that others wrote, their settings are all that is known; projected gradients are not of the paper.
@@ -120,7 +120,7 @@ class TestCatalogue:
 
 @pytest.fixture(scope="module")
 def specs() -> dict[str, Spec]:
-    return {task: plant(registry.make(task)).spec for task in TASKS if task != "halfcheetah-box"}
+    return {task: plant_of(registry.make(task)).spec for task in TASKS if task != "halfcheetah-box"}
 
 
 @pytest.mark.parametrize(("task", "algo"), [cell for cell in EVERY if cell[0] != "halfcheetah-box"])
@@ -130,7 +130,7 @@ def test_the_driver_has_programs_for_them(task: str, algo: str, specs: dict[str,
     # The step in the middle of the warm-up, its last, and one at which everything is due.
     for step in (1, algorithm.warmup, 100 * algorithm.warmup):
         program = programs.program(step)
-        assert ("critic/loss" in program.metrics) == (step > algorithm.warmup)
+        assert ("critic/loss" in program.metered.own[0]) == (step > algorithm.warmup)
     assert due_after(algorithm, 100 * algorithm.warmup) == set(algorithm.intervals)
     assert specs[task].episode_length == TASKS[task].episode_length
 
@@ -158,7 +158,7 @@ def test_runs_train_to_their_end(task: str, algo: str, tmp_path: Path) -> None:
     assert np.isfinite(last["eval/return"])
     assert isinstance(last["violation/executed_max"], float)
     assert last["violation/executed_max"] <= 1e-3
-    loaded, policy = load_policy(folder.policy, plant(registry.make(task)).spec)
+    loaded, policy = load_policy(folder.policy, plant_of(registry.make(task)).spec)
     assert describe(loaded) == config.algorithm
     assert all(np.isfinite(leaf).all() for leaf in leaves(policy))
 

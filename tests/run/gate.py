@@ -10,13 +10,14 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from feasible.run.config import RunConfig
 from feasible.run.folder import RunFolder
-from feasible.run.training import Outcome, Watcher, watched_by
+from feasible.run.train import Outcome
+from feasible.run.watch import Watcher, Watchers
 
 PATIENCE = 900.0  # seconds after which what a test waits for is taken to hang; no test asserts how long anything takes
 LOOK = 0.01  # seconds between two looks at what is waited for
@@ -75,8 +76,8 @@ class Gates:
 
 
 class _AtGates(Watcher):
-    def begin(self, config: RunConfig, step: int) -> None:
-        self._folder = Path(os.environ[FOLDER]) / config.name
+    def begin(self, configs: Sequence[RunConfig], step: int, memory: str) -> None:
+        self._folder = Path(os.environ[FOLDER]) / configs[0].name
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "starts").open("a") as file:
             file.write(f"{step}\n")
@@ -108,6 +109,6 @@ def stopping_at_gates(train: Callable[[RunFolder, Watcher | None], Outcome]) -> 
     """`train` in a process whose runs stop at gates."""
 
     def train_past_gates(folder: RunFolder, watcher: Watcher | None = None) -> Outcome:
-        return train(folder, watched_by([watcher or Watcher(), _AtGates()]))
+        return train(folder, Watchers([watcher or Watcher(), _AtGates()]))
 
     return train_past_gates

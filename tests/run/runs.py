@@ -18,11 +18,10 @@ from jax.experimental.compilation_cache import compilation_cache
 from feasible.action_box import Constraint
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import Plain
-from feasible.run.evaluate import compiled_policy
+from feasible.run.drive.population_programs import PopulationPrograms
+from feasible.run.drive.programs import Programs, compiled_policy
 from feasible.run.folder import RunFolder
 from feasible.run.launch import Options, configure, new_run
-from feasible.run.population.programs import PopulationPrograms
-from feasible.run.programs import Programs
 from tests.code_generation import xla_flags
 from tests.run.gate import FOLDER, PATIENCE, Gates
 
@@ -88,11 +87,9 @@ def programs_shared() -> Iterator[None]:
         return shared
 
     with pytest.MonkeyPatch.context() as patch:
-        shared_by_drivers = share(Programs)
-        patch.setattr("feasible.run.driver.Programs", shared_by_drivers)
-        patch.setattr("feasible.run.batch_driver.Programs", shared_by_drivers)
-        patch.setattr("feasible.run.training.compiled_policy", share(compiled_policy))
-        patch.setattr("feasible.run.population.driver.PopulationPrograms", share(PopulationPrograms))
+        patch.setattr("feasible.run.drive.lone.Programs", share(Programs))
+        patch.setattr("feasible.run.drive.lone.compiled_policy", share(compiled_policy))
+        patch.setattr("feasible.run.drive.population.PopulationPrograms", share(PopulationPrograms))
         yield
 
 

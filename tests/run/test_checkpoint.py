@@ -6,10 +6,14 @@ import jax
 import numpy as np
 import pytest
 
-from feasible.run import checkpoint
+from feasible.run.disk import checkpoint
 from feasible.run.disk import replay as replay_segments
-from feasible.run.driver import Driver, Tally
-from feasible.run.programs import Programs
+from feasible.run.drive.lone import Lone
+from feasible.run.drive.programs import Programs
+from feasible.run.drive.tally import Metered, Tally
+from feasible.run.drive.wire import Wire
+from feasible.run.folder import RunFolder
+from tests.run.runs import files
 from tests.run.toys import TOY, Drift, SavedDrift, toy_plant
 
 pytestmark = pytest.mark.usefixtures("as_compiled_for_users")
@@ -21,21 +25,21 @@ def programs() -> Programs:
     return Programs(TOY, toy_plant().spec)
 
 
-def new_driver(programs: Programs, kind: type[Drift] = SavedDrift) -> Driver:
-    driver = Driver(TOY, toy_plant(kind), seed=3)
+def new_driver(programs: Programs, kind: type[Drift] = SavedDrift) -> Lone:
+    driver = Lone(TOY, toy_plant(kind), seed=3)
     driver.programs = programs  # compiled once for all of them
     return driver
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(programs: Programs) -> Driver:
+def uninterrupted(programs: Programs) -> Lone:
     driver = new_driver(programs)
     driver.start()
     driver.advance(STEPS)
     return driver
 
 
-def assert_equal_drivers(one: Driver, other: Driver) -> None:
+def assert_equal_drivers(one: Lone, other: Lone) -> None:
     assert one.step == other.step
     assert one.tally.as_plain() == other.tally.as_plain()
     for left, right in zip(jax.tree.leaves(one.carry), jax.tree.leaves(other.carry), strict=True):
@@ -46,35 +50,36 @@ def assert_equal_drivers(one: Driver, other: Driver) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_restored_at_random_steps_it_ends_the_same(
-    seed: int, programs: Programs, uninterrupted: Driver, tmp_path: Path
+    seed: int, programs: Programs, uninterrupted: Lone, tmp_path: Path
 ) -> None:
-    random = np.random.default_rng(seed)
+    random, folder = np.random.default_rng(seed), RunFolder(tmp_path)
+    folder.metrics.write_text("7 bytes")
     driver = new_driver(programs)
     driver.start()
     while driver.step < STEPS:
         driver.advance(min(STEPS, driver.step + int(random.integers(1, 60))))
-        checkpoint.save(tmp_path, driver, metrics_size=7)
+        checkpoint.save(folder.checkpoint, [folder], driver)
         saved = driver.step
         if random.random() < 0.7:  # work that a kill throws away, perhaps in the middle of the next checkpoint
             driver.advance(driver.step + int(random.integers(1, 60)))
             if random.random() < 0.5:
-                replay_segments.append(tmp_path, driver.carry.algorithm.replay, saved)
-                (tmp_path / "state.feasible.part").write_bytes(b"half")
+                replay_segments.append(folder.checkpoint, driver.carry.algorithm.replay, saved)
+                (folder.checkpoint / "state.feasible.part").write_bytes(b"half")
             driver = new_driver(programs)
-            checkpoint.restore(tmp_path, driver)
-        assert checkpoint.read(tmp_path) == checkpoint.Saved(saved, 7, finished=False)
+            checkpoint.restore(folder.checkpoint, [folder], driver)
+        assert checkpoint.read(folder.checkpoint) == checkpoint.Saved(saved, False, (7,), ("..",))
         assert driver.step == saved
     assert_equal_drivers(driver, uninterrupted)
 
 
 def test_a_checkpoint_writes_only_the_new_rows(programs: Programs, tmp_path: Path) -> None:
-    driver = new_driver(programs)
+    driver, folder = new_driver(programs), RunFolder(tmp_path)
     driver.start()
     names = []
     for step in (20, 30, 60, 70, 71, 71):
         driver.advance(step)
-        checkpoint.save(tmp_path, driver, 0)
-        names.append(sorted(path.name for path in tmp_path.glob("replay-*")))
+        checkpoint.save(folder.checkpoint, [folder], driver)
+        names.append(sorted(path.name for path in folder.checkpoint.glob("replay-*")))
     assert names == [
         ["replay-0-20.npy"],
         ["replay-0-20.npy", "replay-20-30.npy"],
@@ -83,8 +88,9 @@ def test_a_checkpoint_writes_only_the_new_rows(programs: Programs, tmp_path: Pat
         ["replay-30-60.npy", "replay-60-70.npy", "replay-70-71.npy"],
         ["replay-30-60.npy", "replay-60-70.npy", "replay-70-71.npy"],
     ]
-    checkpoint.save(tmp_path, driver, 0, finished=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["state.feasible"]
+    checkpoint.finish(folder.checkpoint, [folder], driver)
+    assert [path.name for path in folder.checkpoint.iterdir()] == ["state.feasible"]
+    assert checkpoint.read(folder.checkpoint) == checkpoint.Saved(71, finished=True)
 
 
 def test_the_same_state_gives_the_same_bytes(programs: Programs, tmp_path: Path) -> None:
@@ -92,22 +98,23 @@ def test_the_same_state_gives_the_same_bytes(programs: Programs, tmp_path: Path)
         driver = new_driver(programs)
         driver.start()
         driver.advance(55)
-        checkpoint.save(tmp_path / name, driver, 0)
-    for path in (tmp_path / "one").iterdir():
-        assert path.read_bytes() == (tmp_path / "other" / path.name).read_bytes()
+        folder = RunFolder(tmp_path / name)
+        checkpoint.save(folder.checkpoint, [folder], driver)
+    assert files(tmp_path / "one") == files(tmp_path / "other")
 
 
 def test_an_environment_without_saved_states_begins_a_new_episode(programs: Programs, tmp_path: Path) -> None:
     driver = new_driver(programs, Drift)
     driver.start()
     driver.advance(55)
-    assert driver.tally.episode_return != 0
-    checkpoint.save(tmp_path, driver, 0)
+    assert driver.tally.episode_returns != 0
+    folder = RunFolder(tmp_path)
+    checkpoint.save(folder.checkpoint, [folder], driver)
     resumed = new_driver(programs, Drift)
-    checkpoint.restore(tmp_path, resumed)
+    checkpoint.restore(folder.checkpoint, [folder], resumed)
     simulator = resumed.plant.env
     assert isinstance(simulator, Drift)
-    assert (resumed.step, resumed.tally.episode_return, simulator.time) == (55, 0.0, 0)
+    assert (resumed.step, resumed.tally.episode_returns.item(), simulator.time) == (55, 0.0, 0)
     # It acts by the policy: within the noise (four deviations) of what the actor says, not uniformly.
     decision = resumed.carry.decision
     np.testing.assert_allclose(np.asarray(decision.proposed), np.asarray(decision.intended), atol=0.4)
@@ -122,11 +129,13 @@ def test_an_environment_without_saved_states_begins_a_new_episode(programs: Prog
 
 def test_a_report_has_one_order_whichever_metric_came_first() -> None:
     """Saved tallies are sorted by name; a resumed run must write the same line."""
-    critic_first, actor_first = Tally(), Tally()
-    for tally, names in ((critic_first, ("critic/loss", "actor/gap")), (actor_first, ("actor/gap", "critic/loss"))):
+    wire, reports = Wire(1, 1), []
+    for names in (("critic/loss", "actor/gap"), ("actor/gap", "critic/loss")):
+        tally = Tally(wire, [0])
         for name in names:
-            tally.add((name,), np.array([1.0]))
-            tally.add((name,), np.array([4.0]))
-    reports = [list(tally.report().items()) for tally in (critic_first, actor_first)]
+            metered = Metered((slice(0, 1),), ((name,),), ((name,),))
+            for value in (1.0, 4.0):
+                tally.add_report(metered, 1, np.array([[*np.zeros(wire.judged), value]], np.float32))
+        reports.append(list(tally.reports()[0].items()))
     assert reports[0] == reports[1]
     assert reports[0][-2:] == [("actor/gap", 2.5), ("critic/loss", 2.5)]

@@ -13,8 +13,8 @@ from unittest import mock
 import pytest
 from rich.console import Console
 
-from feasible.run import checkpoint
 from feasible.run.config import RunConfig
+from feasible.run.disk import checkpoint
 from feasible.run.folder import RunFolder
 from feasible.run.launch import Options, grid
 from feasible.run.sweep.ray import Cluster
@@ -121,7 +121,7 @@ def test_a_run_at_an_address_that_is_stopped_ends_with_a_checkpoint(
         training.wait()
     assert training.failure() == "it was stopped at step 250"
     saved = checkpoint.read(there.checkpoint)
-    assert saved == checkpoint.Saved(250, there.metrics.stat().st_size, finished=False)
+    assert saved == checkpoint.Saved(250, False, (there.metrics.stat().st_size,), ("..",))
     crew.refresh()
     assert folder.metrics.read_bytes() == there.metrics.read_bytes()
     assert crew.prepare([folder.config()])[0].config() == there.config()

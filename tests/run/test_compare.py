@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from feasible.cli import main
-from feasible.run import checkpoint
+from feasible.run.disk import checkpoint
 from feasible.run.folder import RunFolder
 from feasible.run.launch import grid
 from feasible.run.sweep.sweep import prepare
@@ -37,7 +37,7 @@ def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(
     assert code == 130
     assert "start the same command to go on from the last checkpoints" in complaint
     assert [checkpoint.read(run.checkpoint) for run in runs] == [
-        checkpoint.Saved(350, run.metrics.stat().st_size, finished=False) for run in runs
+        checkpoint.Saved(350, False, (run.metrics.stat().st_size,), ("..",)) for run in runs
     ]
 
     with environment(cache, gates):

@@ -16,7 +16,8 @@ from feasible.cli import main
 from feasible.run.disk.archive import read_archive, write_archive
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.launch import configure, new_run
-from feasible.run.training import Watcher, train
+from feasible.run.train import train
+from feasible.run.watch import Watcher
 from tests.run.runs import assert_equal_runs, files
 from tests.run.toys import toy_task
 
@@ -93,7 +94,7 @@ def of_another_version(path: Path) -> None:
 def without_an_array(path: Path) -> None:
     description, arrays = read_archive(path)
     arrays.popitem()
-    del arrays["carry.algorithm.critic.layers[0].weight"]
+    del arrays["group-0/carry.algorithm.critic.layers[0].weight"]
     write_archive(path, description, arrays)
 
 
@@ -108,7 +109,7 @@ DAMAGES: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "state emptied": ("checkpoint/state.feasible", lambda path: truncate(path, 0.0), "is damaged"),
     "a bit of the state": ("checkpoint/state.feasible", in_the_middle, "is damaged"),
     "another version": ("checkpoint/state.feasible", of_another_version, "has checkpoint format 99"),
-    "another algorithm": ("checkpoint/state.feasible", without_an_array, "lacks carry.algorithm.critic"),
+    "another algorithm": ("checkpoint/state.feasible", without_an_array, "lacks group-0/carry.algorithm.critic"),
     "segment cut": ("checkpoint/replay-30-60.npy", truncate, "replay-30-60.npy is damaged"),
     "segment emptied": ("checkpoint/replay-60-77.npy", lambda path: truncate(path, 0.0), "replay-60-77.npy is damaged"),
     "segment missing": ("checkpoint/replay-60-77.npy", Path.unlink, "lacks rows 60 to 76 of the replay"),

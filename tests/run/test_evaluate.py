@@ -6,8 +6,9 @@ import pytest
 
 from feasible.catalogue import registry
 from feasible.catalogue.registry import algorithm_of
-from feasible.run.environment import plant
-from feasible.run.evaluate import compiled_policy, evaluate, evaluation_seeds
+from feasible.run.drive.plant import plant_of
+from feasible.run.drive.programs import compiled_policy
+from feasible.run.evaluate import evaluate, evaluation_seeds
 from tests.run.runs import SMALL
 
 
@@ -15,7 +16,7 @@ from tests.run.runs import SMALL
 def test_an_evaluation_is_a_plain_loop_over_single_environments(name: str) -> None:
     algorithm = algorithm_of(registry.find_task(name), "nfwpo", "fair", SMALL)
     env = registry.make(name)
-    spec = plant(env).spec
+    spec = plant_of(env).spec
     policy = algorithm.policy(algorithm.init(jax.random.key(1), spec))
     seeds = evaluation_seeds(0, 5000, 3)
     copies = registry.make_vec(name, 3)

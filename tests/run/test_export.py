@@ -18,7 +18,7 @@ from feasible.run import export
 from feasible.run.disk.archive import write_atomically
 from feasible.run.folder import RunFolder
 from feasible.run.loading import load_run
-from feasible.run.training import train
+from feasible.run.train import train
 from tests.run.gate import PATIENCE
 from tests.run.runs import small_run
 from tests.run.toys import SavedDrift, force, toy_task

@@ -15,9 +15,9 @@ import pytest
 from feasible.algorithms.description import build_algorithm
 from feasible.catalogue.registry import TASKS, find_task, make
 from feasible.cli import main
-from feasible.run import checkpoint
+from feasible.run.disk import checkpoint
 from feasible.run.disk.archive import ArchiveError, read_archive, write_archive
-from feasible.run.environment import plant
+from feasible.run.drive.plant import plant_of
 from feasible.run.folder import RunFolder
 from feasible.run.launch import configure, new_run
 from feasible.run.policy import load_policy, save_policy
@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> RunFolder:
 @pytest.fixture(scope="module")
 def policy(toy: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A policy file in no run's folder."""
-    path, spec = tmp_path_factory.mktemp("policy") / "policy.feasible", plant(make("toy")).spec
+    path, spec = tmp_path_factory.mktemp("policy") / "policy.feasible", plant_of(make("toy")).spec
     save_policy(path, TOY, spec, TOY.policy(TOY.init(jax.random.key(0), spec)), "toy")
     return path
 
@@ -108,13 +108,13 @@ def test_the_fields_of_a_policy_are_checked(change: dict[str, object], said: str
     description, arrays = read_archive(policy)
     write_archive(tmp_path / "policy", {**description, **change}, arrays)
     with pytest.raises(ArchiveError) as refused:
-        load_policy(tmp_path / "policy", plant(make("toy")).spec)
+        load_policy(tmp_path / "policy", plant_of(make("toy")).spec)
     assert str(refused.value).startswith(str(tmp_path / "policy"))
     assert said in str(refused.value)
     for name in change:
         write_archive(tmp_path / "policy", {k: v for k, v in description.items() if k != name}, arrays)
         with pytest.raises(ArchiveError, match=f"policy lacks {name}: it is damaged or of another version"):
-            load_policy(tmp_path / "policy", plant(make("toy")).spec)
+            load_policy(tmp_path / "policy", plant_of(make("toy")).spec)
 
 
 @pytest.mark.parametrize(
@@ -122,18 +122,20 @@ def test_the_fields_of_a_policy_are_checked(change: dict[str, object], said: str
     [
         ({"step": -1}, "step must be a whole number of at least 0"),
         ({"step": 2**70}, "step must be a whole number of at most"),
-        ({"metrics_size": "all"}, "metrics_size must be a whole number"),
+        ({"metrics_sizes": ["all"]}, "metrics_sizes must be a list of int"),
         ({"replay_counts": 3}, "replay_counts must be a list"),
-        ({"replay_counts": [None]}, "replay_counts must be a whole number"),
+        ({"replay_counts": [[None]]}, "replay_counts must be a whole number"),
+        ({"runs": []}, "runs, metrics_sizes and replay_counts are not of as many runs"),
     ],
 )
 def test_the_fields_of_a_checkpoint_are_checked(
     change: dict[str, object], said: str, folder: RunFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = {"format": 1, "holds": "checkpoint", "step": 0, "metrics_size": 0, "finished": False, "tally": {}}
+    said_of_all = {"format": checkpoint.FORMAT, "holds": "checkpoint", "step": 0, "finished": False}
+    whole = {**said_of_all, "runs": [".."], "metrics_sizes": [0], "failures": {}, "tally": {}}
     folder.checkpoint.mkdir()
     state = folder.checkpoint / checkpoint.STATE
-    write_archive(state, {**whole, "replay_counts": [], **change}, {})
+    write_archive(state, {**whole, "replay_counts": [[]], **change}, {})
     sentence = complaint(capsys, "resume", folder.path)
     assert sentence.startswith(f"{state}: {said}")
     assert sentence.endswith("resume from step 0.")
@@ -188,4 +190,4 @@ def test_a_table_beyond_all_memory_is_refused() -> None:
     with pytest.raises(
         ValueError, match="BikeTable: low 20 to high 1000000 would be a table of more than 10000000 cells"
     ):
-        jax.eval_shape(lambda: algorithm.init(jax.random.key(0), plant(make("bss-3")).spec))
+        jax.eval_shape(lambda: algorithm.init(jax.random.key(0), plant_of(make("bss-3")).spec))

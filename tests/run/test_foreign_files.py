@@ -178,7 +178,7 @@ def test_a_name_with_markup_is_shown_as_it_is(folder: RunFolder) -> None:
     console = Console(file=io.StringIO(), width=200)
     console.print(Overview([folder, other], 1).drawn({folder: "waiting", other: "done"}, {}))
     with ProgressBar(console) as bar:
-        bar.begin(odd, 0)
+        bar.begin([odd], 0, "")
     printed = console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
     assert "([red])" in printed
     assert "nfwpo+[red]" in printed

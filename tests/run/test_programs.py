@@ -7,9 +7,11 @@ import jax
 import pytest
 
 from feasible.catalogue.registry import TASKS, make_vec
-from feasible.run import checkpoint
-from feasible.run.driver import Driver
-from feasible.run.evaluate import compiled_policy, evaluate, evaluation_seeds
+from feasible.run.disk import checkpoint
+from feasible.run.drive.lone import Lone
+from feasible.run.drive.programs import compiled_policy
+from feasible.run.evaluate import evaluate, evaluation_seeds
+from feasible.run.folder import RunFolder
 from tests.run.toys import TOY, toy_plant, toy_task
 
 COMPILING = "/jax/core/compile/"  # tracing, lowering and compiling: a program from a cache of programs is none less
@@ -33,15 +35,15 @@ def test_thousands_of_steps_of_every_kind_compile_nothing_more(
 ) -> None:
     monkeypatch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
     algorithm = replace(TOY, actor_interval=3, critic_interval=2)
-    driver = Driver(algorithm, toy_plant(), seed=0)
-    env = make_vec("toy", 2)
+    driver = Lone(algorithm, toy_plant(), seed=0)
+    env, folder = make_vec("toy", 2), RunFolder(tmp_path)
     act = compiled_policy(algorithm, driver.plant.spec)
 
     def look(steps: int) -> None:
         driver.advance(steps)
         policy = algorithm.policy(driver.carry.algorithm)
         evaluate(act, policy, env, evaluation_seeds(0, steps, 2))
-        checkpoint.save(tmp_path, driver, 0)
+        checkpoint.save(tmp_path, [folder], driver)
 
     driver.start()
     for steps in (10, 20, 40, 80):  # warm-up, its last step, each set of due updates, a ring that is full
@@ -57,12 +59,12 @@ def test_thousands_of_steps_of_every_kind_compile_nothing_more(
 
 
 def test_a_resumed_driver_traces_each_program_once(compilations: list[str], tmp_path: Path) -> None:
-    driver = Driver(TOY, toy_plant(), seed=0)
+    driver, folder = Lone(TOY, toy_plant(), seed=0), RunFolder(tmp_path)
     driver.start()
     driver.advance(60)
-    checkpoint.save(tmp_path, driver, 0)
-    resumed = Driver(TOY, toy_plant(), seed=0)
-    checkpoint.restore(tmp_path, resumed)
+    checkpoint.save(tmp_path, [folder], driver)
+    resumed = Lone(TOY, toy_plant(), seed=0)
+    checkpoint.restore(tmp_path, [folder], resumed)
     resumed.advance(70)
     before = len(compilations)
     resumed.advance(1500)

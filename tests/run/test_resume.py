@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from feasible.run import checkpoint
+from feasible.run.disk import checkpoint
 from feasible.run.folder import RunFolder, read_metrics
 from tests.run.gate import Gates
 from tests.run.runs import assert_equal_runs, command, finish, short_run, small_run
@@ -44,7 +44,7 @@ def test_killed_twice_interrupted_and_resumed_it_ends_the_same(
     code, printed = signalled_at(350, signal.SIGINT, folder, cache, gates)
     assert code == 130
     assert f"Stopped at step 350 with a checkpoint. Go on with: feasible resume {folder.path}" in printed
-    assert checkpoint.read(folder.checkpoint) == checkpoint.Saved(350, folder.metrics.stat().st_size, finished=False)
+    assert checkpoint.read(folder.checkpoint) == checkpoint.Saved(350, False, (folder.metrics.stat().st_size,), ("..",))
     assert finish(command("resume", folder.path, cache=cache, gates=gates))[0] == 0
     assert gates.starts(folder.config().name) == [0, 100, 200, 350]
     assert_equal_runs(folder, undisturbed["nfwpo"])

@@ -15,10 +15,11 @@ from feasible.catalogue.registry import TASKS
 from feasible.cli import main
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Constraint
 from feasible.errors import EmptySetError, InfeasibleActionError, InvalidStepError
-from feasible.run.drive.finite import NotFiniteError
-from feasible.run.driver import Driver
-from feasible.run.environment import plant
-from feasible.run.evaluate import Evaluation, compiled_policy, evaluate, evaluation_seeds
+from feasible.run.drive.faults import NotFiniteError
+from feasible.run.drive.lone import Lone
+from feasible.run.drive.plant import plant_of
+from feasible.run.drive.programs import compiled_policy
+from feasible.run.evaluate import Evaluation, evaluate, evaluation_seeds
 from feasible.run.launch import configure, new_run
 from tests.run.runs import files
 from tests.run.toys import TOY, UNREADABLE, Drift, Fault, SavedDrift, Unreadable, Writing, force, toy_plant, toy_task
@@ -26,13 +27,13 @@ from tests.run.toys import TOY, UNREADABLE, Drift, Fault, SavedDrift, Unreadable
 pytestmark = pytest.mark.usefixtures("shared_programs")
 
 
-def trained(fault: Fault, at: int, until: int = 100) -> Driver:
-    driver = started(Driver(TOY, toy_plant(fault=fault, at=at), seed=0))
+def trained(fault: Fault, at: int, until: int = 100) -> Lone:
+    driver = started(Lone(TOY, toy_plant(fault=fault, at=at), seed=0))
     driver.advance(until)
     return driver
 
 
-def started(driver: Driver) -> Driver:
+def started(driver: Lone) -> Lone:
     driver.start()
     return driver
 
@@ -78,7 +79,7 @@ def test_a_set_that_reaches_out_of_the_action_space() -> None:
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_a_step_that_cannot_be_read(name: str) -> None:
     change, said = UNREADABLE[name]
-    driver = started(Driver(TOY, plant(ConstrainedEnv(Unreadable(change), force)), seed=0))
+    driver = started(Lone(TOY, plant_of(ConstrainedEnv(Unreadable(change), force)), seed=0))
     with pytest.raises(InvalidStepError, match=said):
         driver.advance(5)
 
@@ -88,16 +89,16 @@ def test_ends_and_beginnings_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(
         InvalidStepError, match="The terminated is None at step 2: the environment must give one number"
     ):
-        started(Driver(TOY, plant(ConstrainedEnv(no_end, force)), seed=0)).advance(5)
+        started(Lone(TOY, plant_of(ConstrainedEnv(no_end, force)), seed=0)).advance(5)
     ending = Drift()
-    driver = started(Driver(TOY, plant(ConstrainedEnv(ending, force)), seed=0))
+    driver = started(Lone(TOY, plant_of(ConstrainedEnv(ending, force)), seed=0))
     monkeypatch.setattr(ending, "reset", lambda **options: np.zeros(3))
     with pytest.raises(InvalidStepError, match=r"returned an array .* from reset at step \d+: it must return \(obs"):
         driver.advance(50)
 
 
 def test_errors_of_the_environment_itself_pass() -> None:
-    driver = started(Driver(TOY, plant(ConstrainedEnv(Unreadable(lambda outcome: int("x")), force)), seed=0))
+    driver = started(Lone(TOY, plant_of(ConstrainedEnv(Unreadable(lambda outcome: int("x")), force)), seed=0))
     with pytest.raises(ValueError, match="invalid literal for int"):
         driver.advance(5)
 
@@ -106,14 +107,14 @@ def test_a_set_with_a_nan() -> None:
     def constraint(obs: np.ndarray) -> sets.Ball:
         return sets.Ball(jnp.zeros(2), jnp.sqrt(obs[2]))
 
-    driver = started(Driver(TOY, plant(ConstrainedEnv(Drift("empty", 2), constraint)), seed=0))
+    driver = started(Lone(TOY, plant_of(ConstrainedEnv(Drift("empty", 2), constraint)), seed=0))
     said = r"The feasible set after step 2 of observation \[.*-1\. *\] cannot be made, .* Ball: radius must be finite"
     with pytest.raises(InfeasibleActionError, match=said):
         driver.advance(5)
 
 
 def test_actions_can_be_written_to_and_nothing_kept_changes() -> None:
-    drivers = [started(Driver(TOY, toy_plant(kind), seed=0)) for kind in (SavedDrift, Writing)]
+    drivers = [started(Lone(TOY, toy_plant(kind), seed=0)) for kind in (SavedDrift, Writing)]
     for driver in drivers:
         driver.advance(20)
     plain, written = (jax.tree.leaves(driver.carry) for driver in drivers)
@@ -136,7 +137,7 @@ EMPTIED: dict[str, Constraint] = {
 @pytest.mark.parametrize("name", EMPTIED)
 def test_every_set_that_becomes_empty_is_called_so(name: str) -> None:
     """The upper bound falls below the lower one; an amount of -1 cannot be given out."""
-    driver = Driver(TOY, plant(ConstrainedEnv(Drift("empty", 3), EMPTIED[name])), seed=0)
+    driver = Lone(TOY, plant_of(ConstrainedEnv(Drift("empty", 3), EMPTIED[name])), seed=0)
     driver.start()
     with pytest.raises(EmptySetError, match="after step 3 of observation"):
         driver.advance(5)
@@ -148,7 +149,7 @@ def test_an_executed_action_outside_its_set(monkeypatch: pytest.MonkeyPatch) -> 
 
     with monkeypatch.context() as patch:  # a projection that does not project
         patch.setattr(sets.Ball, "project", lambda self, z: 1.01 * z)
-        driver = Driver(TOY, plant(ConstrainedEnv(Drift(), constraint)), seed=1)
+        driver = Lone(TOY, plant_of(ConstrainedEnv(Drift(), constraint)), seed=1)
         with pytest.raises(InfeasibleActionError, match=r"after step \d+ violates .* by .* was not executed") as stop:
             started(driver).advance(100)
     (step,) = re.findall(r"after step (\d+)", str(stop.value))
@@ -204,7 +205,7 @@ def test_evaluations_stop_too(fault: Fault, error: type[Exception], said: str) -
 
 def evaluated(make: Callable[[], gym.Env]) -> Evaluation:
     copies = gym.vector.SyncVectorEnv([make] * 2, autoreset_mode=gym.vector.AutoresetMode.SAME_STEP)
-    driver = started(Driver(TOY, toy_plant(), seed=0))
+    driver = started(Lone(TOY, toy_plant(), seed=0))
     act, policy = compiled_policy(TOY, driver.plant.spec), TOY.policy(driver.carry.algorithm)
     return evaluate(act, policy, ConstrainedVectorEnv(copies, force), evaluation_seeds(0, 0, 2))
 

@@ -8,7 +8,7 @@ import pytest
 from feasible.run.folder import RunFolder
 from feasible.run.sweep import ray as cluster
 from feasible.run.sweep.remote import Mirror, Store
-from feasible.run.training import train
+from feasible.run.train import train
 from tests.run.runs import assert_equal_runs, small_run
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is part of an extra")

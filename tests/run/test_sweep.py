@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from feasible.run import checkpoint
+from feasible.run.disk import checkpoint
 from feasible.run.folder import RunFolder
 from feasible.run.sweep.processes import Processes, RunProcess
 from feasible.run.sweep.sweep import prepare, run_all

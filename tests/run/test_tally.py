@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from feasible.run.driver import Driver
+from feasible.run.drive.lone import Lone
 from tests.run.toys import TOY, toy_plant
 
 STEPS = 120
@@ -12,7 +12,7 @@ STEPS = 120
 
 def test_infeasible_proposals_are_counted_one_by_one_after_the_warmup() -> None:
     """The toy's set is a ball whose radius is the observation's last number."""
-    driver = Driver(replace(TOY, noise=0.5), toy_plant(), seed=1)
+    driver = Lone(replace(TOY, noise=0.5), toy_plant(), seed=1)
     driver.start()
     proposed = intended = 0
     for step in range(STEPS + 1):
@@ -22,7 +22,7 @@ def test_infeasible_proposals_are_counted_one_by_one_after_the_warmup() -> None:
             proposed += np.linalg.norm(decision.proposed) > radius + 1e-5
             intended += np.linalg.norm(decision.intended) > radius + 1e-5
         assert np.linalg.norm(decision.executed) <= radius + 1e-5
-    counted = driver.tally.report()
+    counted = driver.tally.reports()[0]
     assert 0 < intended < proposed < STEPS
     assert counted["violation/proposed_count"] == proposed
     assert counted["violation/intended_count"] == intended

@@ -20,7 +20,7 @@ from feasible.catalogue.presets import fair, table_3
 from feasible.catalogue.task import Task
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Observation, OnInfeasible
 from feasible.envs.generators import pack_generator, unpack_generator
-from feasible.run.environment import Plant, plant
+from feasible.run.drive.plant import SinglePlant
 
 Fault = Literal["", "observation", "reward", "loss", "empty", "wide", "first observation"]
 TOY = DDPG(
@@ -115,8 +115,8 @@ def force(obs: Observation) -> sets.Ball:
     return sets.Ball(jnp.zeros(2), obs[2])  # pyright: ignore[reportIndexIssue, reportOptionalSubscript, reportArgumentType]
 
 
-def toy_plant(kind: type[Drift] = SavedDrift, fault: Fault = "", at: int = 0) -> Plant:
-    return plant(ConstrainedEnv(kind(fault, at), force))
+def toy_plant(kind: type[Drift] = SavedDrift, fault: Fault = "", at: int = 0) -> SinglePlant:
+    return SinglePlant(ConstrainedEnv(kind(fault, at), force))
 
 
 def _single(on_infeasible: OnInfeasible = "raise", **options: object) -> ConstrainedEnv:

@@ -184,8 +184,8 @@ def _train(run: Path, tensorboard: bool) -> None:
 
     from feasible.run.folder import RunFolder
     from feasible.run.progress import ProgressBar
-    from feasible.run.training import Watcher, watched_by
-    from feasible.run.training import train as train_run
+    from feasible.run.train import train as train_run
+    from feasible.run.watch import Watcher, Watchers
 
     console, folder = Console(), RunFolder(run)
     with ProgressBar(console) as bar:
@@ -194,7 +194,7 @@ def _train(run: Path, tensorboard: bool) -> None:
             from feasible.run.tensorboard import EventFiles
 
             watchers.append(EventFiles(run))
-        outcome = train_run(folder, watched_by(watchers))
+        outcome = train_run(folder, Watchers(watchers))
     if outcome.finished:
         news = "was finished before" if outcome.already else "finished"
         console.print(f"{run} {news}, at step {outcome.step}; its policy: {folder.policy}", markup=False)

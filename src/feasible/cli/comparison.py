@@ -166,7 +166,7 @@ def _on_machines(configs: "Sequence[RunConfig]", out: str, jobs: int | None, ray
 def _on_accelerator(configs: "Sequence[RunConfig]", out: str) -> "list[Failure]":
     from rich.console import Console
 
-    from feasible.run.population.by_task import require_accelerator, train_by_task
+    from feasible.run.sweep.accelerator import require_accelerator, train_by_task
     from feasible.run.sweep.remote import is_address
 
     require_accelerator()

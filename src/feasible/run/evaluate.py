@@ -6,22 +6,18 @@ that training did before it but the policy, and training depends on no evaluatio
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+from gymnasium.spaces.utils import flatdim
 from jaxtyping import Array, Bool, Float, PyTree
 
-from feasible.action_box import certified
-from feasible.algorithms.base import Algorithm, Spec
 from feasible.constraints import ConstrainedVectorEnv, Judge
 from feasible.outcomes import restarted_copies, stepped_copies
-from feasible.run.drive.finite import NotFiniteError
-from feasible.run.drive.step import full_precision
-
-# (policy, observations) -> [actions | violation | tolerance] a row.
-Policy = Callable[[PyTree[Array], Float[np.ndarray, "c o"]], Float[Array, "c n+2"]]
+from feasible.run.drive.faults import NotFiniteError
+from feasible.run.drive.lone import Lone
+from feasible.run.drive.population import Population
+from feasible.run.drive.programs import Policy
+from feasible.run.drive.wire import Wire
 
 
 @dataclass(frozen=True)
@@ -43,22 +39,6 @@ class Evaluation:
         }
 
 
-@full_precision
-def certified_action(
-    algorithm: Algorithm, spec: Spec, policy: PyTree[Array], obs: Float[Array, " o"]
-) -> Float[Array, " n+2"]:
-    """[action | violation | tolerance]: acting without exploration, with the violation of what is to be executed."""
-    decision = algorithm.act(policy, spec, obs, jax.random.key(0), explore=False)
-    feasible_set = spec.feasible_set(obs)
-    judgement = jnp.stack(certified(spec.constraint, feasible_set, decision.executed))
-    return jnp.concatenate([decision.executed, judgement.astype(decision.executed.dtype)])
-
-
-def compiled_policy(algorithm: Algorithm, spec: Spec) -> Policy:
-    """`certified_action` on a batch of observations, in one call."""
-    return jax.jit(jax.vmap(partial(certified_action, algorithm, spec), in_axes=(None, 0)))
-
-
 def evaluation_seeds(seed: int, step: int, episodes: int) -> list[int]:
     """Seeds of the episodes: far from those of training, different at every step."""
     states = np.random.SeedSequence([seed, step, 1]).generate_state(episodes, np.uint32)
@@ -69,6 +49,27 @@ def evaluate(act: Policy, policy: PyTree[Array], env: ConstrainedVectorEnv, seed
     """One episode in each copy of the environment."""
     returns, violations = play(lambda obs: np.asarray(act(policy, obs)), env, seeds)
     return Evaluation(tuple(returns.tolist()), float(violations.max()))
+
+
+def evaluate_agents(driver: Lone | Population, env: ConstrainedVectorEnv, episodes: int) -> dict[int, Evaluation]:
+    """By agent that has not failed, before or now: its evaluation at the present step.
+
+    Plays `episodes` episodes of every agent in `env`, which has as many copies for each, agent by agent.
+    """
+    seeds = [s for seed in driver.seeds for s in evaluation_seeds(seed, driver.step, episodes)]
+
+    def refuse(copy: int, error: Exception) -> slice:
+        agent = copy // episodes
+        driver.fail(agent, error)
+        return slice(agent * episodes, (agent + 1) * episodes)
+
+    returns, violations = play(driver.acting(episodes), env, seeds, refuse, np.repeat(~driver.live, episodes))
+    by_agent = zip(returns.reshape(-1, episodes).tolist(), violations.reshape(-1, episodes), strict=True)
+    return {
+        agent: Evaluation(tuple(own), float(violations.max()))
+        for agent, (own, violations) in enumerate(by_agent)
+        if driver.live[agent]
+    }
 
 
 def _stop(copy: int, error: Exception) -> slice:
@@ -88,7 +89,7 @@ def play(
     `refuse` hears of a copy that cannot go on, and says which copies are given up with it.
     """
     simulator, judge = env.env, Judge(env.constraint, "raise", batched=False)
-    shape, step = simulator.observation_space.shape, 0
+    shape, step, wire = simulator.observation_space.shape, 0, Wire(0, flatdim(simulator.single_action_space))
     obs, _ = restarted_copies(simulator, shape, step, seed=seeds)
     returns, largest = np.zeros(len(seeds)), np.zeros(len(seeds))
     given_up = np.zeros(len(seeds), bool) if left_out is None else left_out.copy()
@@ -96,8 +97,8 @@ def play(
     while running.any():
         seen = np.asarray(obs, np.float32)
         rows = act(seen)
-        # The environment's own actions, to write to.
-        actions, violations, tolerances = rows[:, :-2].copy(), rows[:, -2], rows[:, -1]
+        violations, tolerances = wire.certificate(rows)
+        actions = wire.executed(rows).copy()  # the environment's own, to write to
         for copy in np.flatnonzero(running & ~(violations <= tolerances)).tolist():
             if not given_up[copy]:
                 error = judge.explain(seen[copy], actions[copy], f" of evaluation episode {copy}")

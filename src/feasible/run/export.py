@@ -31,7 +31,8 @@ from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import describe
 from feasible.catalogue.registry import find_task
 from feasible.run.disk.archive import ArchiveError, read_description, write_members
-from feasible.run.evaluate import certified_action
+from feasible.run.drive.step import Step
+from feasible.run.drive.wire import wire_of
 from feasible.run.folder import versions
 from feasible.run.loading import TrainedRun, load_run
 
@@ -85,9 +86,12 @@ def export_policy(
 def _program(algorithm: Algorithm, spec: Spec, policy: PyTree[Array]) -> jax.export.Exported:
     """The policy as a function of a batch of observations of any length, lowered for all platforms."""
 
+    wire = wire_of(spec)
+
     def act(observations: Float[Array, "c o"]) -> dict[str, Array]:
-        rows = jax.vmap(partial(certified_action, algorithm, spec, policy))(observations)
-        return {"action": rows[:, :-2], "violation": rows[:, -2], "tolerance": rows[:, -1]}
+        rows = jax.vmap(partial(Step(algorithm, spec).answer, policy))(observations)
+        violation, tolerance = wire.certificate(rows)
+        return {"action": wire.executed(rows), "violation": violation, "tolerance": tolerance}
 
     (batch,) = jax.export.symbolic_shape("batch")
     observations = jax.ShapeDtypeStruct((batch, spec.observation_size), jnp.float32)

@@ -6,10 +6,10 @@ from pathlib import Path
 from jaxtyping import Array, PyTree
 
 from feasible.algorithms.base import Algorithm, Spec
+from feasible.algorithms.spec import spec_of
 from feasible.catalogue import registry
 from feasible.run.config import RunConfig
 from feasible.run.disk.archive import ArchiveError
-from feasible.run.environment import plant
 from feasible.run.folder import RunFolder
 from feasible.run.policy import load_policy, trained_on
 
@@ -44,5 +44,5 @@ def load_run(run: Path, task: str | None = None) -> TrainedRun:
     task = task or (config.task if config else trained_on(path))
     if not task:
         raise ArchiveError(f"{path} does not say for which task it was trained: name it with --task.")
-    spec = plant(registry.make(task)).spec
+    spec = spec_of(registry.make(task))
     return TrainedRun(task, config, path, spec, *load_policy(path, spec))

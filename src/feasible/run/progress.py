@@ -1,29 +1,34 @@
-"""What a person sees of a training run: a bar with speed, last return and violation, and a table of evaluations."""
+"""What a person sees of training: a bar with speed, return, violation, failures and end, and a table of evaluations."""
+
+import time
+from collections.abc import Sequence
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from feasible.run.config import RunConfig
-from feasible.run.training import Line, Watcher
+from feasible.run.sweep.overview import expected_end
+from feasible.run.watch import Line, Watcher
 
 
 class ProgressBar(Watcher):
-    """A live bar below the lines of the evaluations; use as a context."""
+    """One live view, a bar for each run or population in turn; use as a context.
+
+    A run alone is shown with its last return and violation and, at the end, with its evaluations.
+    """
 
     def __init__(self, console: Console):
+        self._console = console
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("{task.fields[news]}"),
-            TimeRemainingColumn(),
             console=console,
             refresh_per_second=4,
         )
-        self._console = console
         self._evaluations: list[Line] = []
-        self._news = {"speed": "", "return": "", "violation": ""}
 
     def __enter__(self) -> "ProgressBar":
         self._progress.start()
@@ -34,23 +39,59 @@ class ProgressBar(Watcher):
         if self._evaluations:
             self._console.print(evaluation_table(self._evaluations))
 
-    def begin(self, config: RunConfig, step: int) -> None:
-        self._bar = self._progress.add_task(config.name, total=config.steps, completed=step, news="compiling")
+    def begin(self, configs: Sequence[RunConfig], step: int, memory: str) -> None:
+        self._config, self._agents, self._failed = configs[0], len(configs), 0
+        self._rate = self._seconds = 0.0
+        self._together = bool(memory)
+        failed = "0 failed" if self._together else ""
+        self._news = {"speed": "", "return": "", "violation": "", "failed": failed, "end": ""}
+        about = f"{self._config.task}, {self._agents} agents" if memory else self._config.name
+        if memory:
+            self._console.print(f"{self._config.task}: {memory}")
+        self._bar = self._progress.add_task(about, total=self._config.steps, completed=step, news="compiling")
 
     def advanced(self, step: int) -> None:
         # The bar's own clock draws it; a number is all it needs, and not at every step.
-        if step % 64 == 0:
+        if step % 64 == 0 or step == self._config.steps:
             self._progress.update(self._bar, completed=step)
 
-    def logged(self, line: Line) -> None:
-        if "time/steps_per_second" in line:
-            self._news["speed"] = f"{line['time/steps_per_second']:.0f} steps/s"
+    def logged(self, config: RunConfig, line: Line) -> None:
+        rate, step = line.get("time/steps_per_second"), line["step"]
+        if isinstance(rate, float) and isinstance(step, int):
+            self._rate = rate
+            self._news["speed"] = self._speed()
+            self._news["end"] = self._end(step)
+            self._progress.update(self._bar, completed=step)
+        if not self._together:
+            self._tell_return(line)
+        news = ", ".join(text for text in self._news.values() if text)
+        self._progress.update(self._bar, news=news)
+
+    def evaluated(self, step: int, seconds: float) -> None:
+        self._seconds = seconds
+
+    def failed(self, config: RunConfig, reason: str) -> None:
+        self._failed += 1
+        self._news["failed"] = f"{self._failed} failed"
+        self._console.print(f"{config.name} failed: {reason}", style="red", markup=False)
+
+    def _speed(self) -> str:
+        living = self._agents - self._failed
+        return f"{self._rate * living:,.0f} agent-steps/s" if self._together else f"{self._rate:.0f} steps/s"
+
+    def _end(self, step: int) -> str:
+        steps, every = self._config.steps, self._config.eval_every
+        if step >= steps:
+            return ""
+        evaluations = -(-steps // every) - step // every
+        return expected_end((steps - step) / self._rate + evaluations * self._seconds, time.time())
+
+    def _tell_return(self, line: Line) -> None:
+        if "violation/executed_max" in line:
             self._news["violation"] = f"violation {line['violation/executed_max']:.0e}"
         if "eval/return" in line:
             self._evaluations.append(line)
             self._news["return"] = f"return {line['eval/return']:.1f}"
-        news = "  ".join(text for text in self._news.values() if text)
-        self._progress.update(self._bar, news=news)
 
 
 def evaluation_table(lines: list[Line], last: int = 12) -> Table:

@@ -9,8 +9,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from feasible.algorithms.spec import spec_of
 from feasible.catalogue import registry
-from feasible.run.evaluate import Evaluation, Policy, compiled_policy, evaluate, evaluation_seeds
+from feasible.run.drive.programs import Policy, compiled_policy
+from feasible.run.drive.wire import wire_of
+from feasible.run.evaluate import Evaluation, evaluate, evaluation_seeds
 from feasible.run.loading import load_run
 from feasible.run.validity import WHOLE, check_whole
 
@@ -42,6 +45,7 @@ def film(act: Policy, policy: object, task: str, seed: int, path: Path) -> None:
     import imageio.v2 as imageio  # brings its encoders along: only for films
 
     env = registry.make(task, render_mode="rgb_array")
+    wire = wire_of(spec_of(env))
     obs, _ = env.reset(seed=seed)
     path.parent.mkdir(parents=True, exist_ok=True)
     rate = float(env.metadata.get("render_fps", 30))
@@ -56,7 +60,7 @@ def film(act: Policy, policy: object, task: str, seed: int, path: Path) -> None:
         while running:
             writer.append_data(_even(np.asarray(env.render())))  # pyright: ignore[reportAttributeAccessIssue]
             row = np.asarray(act(policy, np.asarray(obs, np.float32)[None]))[0]
-            obs, _, terminated, truncated, _ = env.step(row[:-2].copy())
+            obs, _, terminated, truncated, _ = env.step(wire.executed(row).copy())
             running = not (terminated or truncated)
     env.close()
 

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from feasible.run.config import RunConfig
-from feasible.run.training import Line, Watcher
+from feasible.run.watch import Line, Watcher
 
 
 def require_tensorboard() -> None:
@@ -24,13 +24,11 @@ class EventFiles(Watcher):
 
         self._event, self._summary = Event, Summary
         self._open = lambda: EventFileWriter(str(folder / "tensorboard"))
+        self._writer: EventFileWriter | None = None
 
-    def begin(self, config: RunConfig, step: int) -> None:
-        """Open the file, only now: a run that is refused leaves nothing behind."""
-        del config, step
-        self._writer = self._open()
-
-    def logged(self, line: Line) -> None:
+    def logged(self, config: RunConfig, line: Line) -> None:
+        del config
+        self._writer = self._writer or self._open()  # only now: a run that is refused leaves nothing behind
         values = [
             self._summary.Value(tag=name, simple_value=value)
             for name, value in line.items()

@@ -6,7 +6,7 @@ import pytest
 
 from feasible.catalogue.registry import TASKS
 from feasible.run.folder import RunFolder
-from feasible.run.population.training import train_population
+from feasible.run.sweep.accelerator import train_together
 from tests.run.population.toy_runs import Recorder, toy_runs
 from tests.run.runs import programs_shared
 from tests.run.toys import toy_task
@@ -28,5 +28,5 @@ def heard() -> Recorder:
 @pytest.fixture(scope="package")
 def uninterrupted(_toy: None, heard: Recorder, tmp_path_factory: pytest.TempPathFactory) -> list[RunFolder]:
     folders = toy_runs(tmp_path_factory.mktemp("uninterrupted"))
-    assert train_population(folders, heard) == []
+    assert train_together(folders, heard) == []
     return folders

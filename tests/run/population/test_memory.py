@@ -5,8 +5,8 @@ import pytest
 from feasible.catalogue import registry
 from feasible.catalogue.registry import algorithm_of
 from feasible.run.drive import memory
-from feasible.run.population.programs import PopulationPrograms
-from feasible.run.vector_plant import VectorPlant
+from feasible.run.drive.plant import VectorPlant
+from feasible.run.drive.population_programs import PopulationPrograms
 
 
 @pytest.fixture(scope="module")

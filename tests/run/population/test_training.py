@@ -8,15 +8,15 @@ import jax
 import numpy as np
 import pytest
 
-from feasible.run import checkpoint
+from feasible.run.disk import checkpoint
+from feasible.run.drive.plant import Steps, VectorPlant
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.policy import load_policy
-from feasible.run.population.training import train_population
-from feasible.run.training import train
-from feasible.run.vector_plant import Steps, VectorPlant
+from feasible.run.sweep.accelerator import train_together
+from feasible.run.train import train
 from tests.run.population.toy_runs import RUNS, At, Recorder, toy_runs
 from tests.run.runs import Killed, assert_equal_runs, files
-from tests.run.test_training import At as AloneAt
+from tests.run.test_train import At as AloneAt
 from tests.run.toys import toy_plant
 
 pytestmark = pytest.mark.xdist_group("population")
@@ -49,15 +49,15 @@ def test_killed_and_interrupted_it_ends_the_same(uninterrupted: list[RunFolder],
     folders = toy_runs(tmp_path)
     for step in (20, 71):
         with pytest.raises(Killed):
-            train_population(folders, At(step, Killed))
+            train_together(folders, At(step, Killed))
         with folders[2].metrics.open("a") as file:
             file.write('{"step": 77, "eval/ret')  # a line that the kill tore
     assert json.loads((folders[0].checkpoint / "population.json").read_text())["step"] == 70
     with pytest.raises(KeyboardInterrupt):
-        train_population(folders, At(90, signal.SIGINT))
+        train_together(folders, At(90, signal.SIGINT))
     # A signal is heard while the device is at work, perhaps some steps later.
     assert 90 <= json.loads((folders[1].checkpoint / "population.json").read_text())["step"] < 100
-    assert train_population(folders[::-1]) == []  # in whatever order they are named
+    assert train_together(folders[::-1]) == []  # in whatever order they are named
     for folder, other in zip(folders, uninterrupted, strict=True):
         assert_equal_runs(folder, other)
     assert not list(tmp_path.rglob("population*"))
@@ -74,17 +74,17 @@ def test_killed_while_it_ends_it_ends_the_same(
         saved.append(save(*arguments))  # pyright: ignore[reportArgumentType]
 
     with monkeypatch.context() as patch:
-        patch.setattr("feasible.run.checkpoint.save_finished", save_one)
+        patch.setattr("feasible.run.disk.checkpoint.save_finished", save_one)
         with pytest.raises(Killed):
-            train_population(folders)
-    assert train_population(folders) == []
+            train_together(folders)
+    assert train_together(folders) == []
     for folder, other in zip(folders, uninterrupted, strict=True):
         assert_equal_runs(folder, other)
 
 
 def test_a_finished_population_is_not_repeated(uninterrupted: list[RunFolder]) -> None:
     before = [files(folder.path) for folder in uninterrupted]
-    assert train_population(uninterrupted) == []
+    assert train_together(uninterrupted) == []
     assert [files(folder.path) for folder in uninterrupted] == before
 
 
@@ -96,14 +96,14 @@ def test_one_that_diverges_stops_no_other(
 
     def with_huge_rewards(plant: VectorPlant, actions: np.ndarray, number: int) -> Steps:
         steps = step(plant, actions, number)
-        steps.packets[row, -3] = 1e30
+        steps.packets[row, -3] = 1e30  # the reward
         return steps
 
     with monkeypatch.context() as patch:
         patch.setattr(VectorPlant, "step", with_huge_rewards)
         with pytest.raises(KeyboardInterrupt):
-            train_population(folders, At(60, signal.SIGINT))
-    failures = train_population(folders, recorder)
+            train_together(folders, At(60, signal.SIGINT))
+    failures = train_together(folders, recorder)
     assert [failure.folder.path for failure in failures] == [lost.path]
     assert "training has diverged" in failures[0].reason
     assert recorder.failures == [(lost.config().name, failures[0].reason)]
@@ -117,21 +117,21 @@ def test_one_that_diverges_stops_no_other(
 def test_part_of_a_population_and_a_run_of_it_alone_are_refused(tmp_path: Path) -> None:
     folders = toy_runs(tmp_path)
     with pytest.raises(KeyboardInterrupt):
-        train_population(folders, At(40, signal.SIGINT))
+        train_together(folders, At(40, signal.SIGINT))
     with pytest.raises(ValueError, match=r"is trained together with .*seed-[13]"):
-        train_population(folders[:1])
+        train_together(folders[:1])
     with pytest.raises(ValueError, match="is trained in a population"):
         train(folders[0])
     alone = toy_runs(tmp_path / "alone", RUNS[2:3])[0]
     train(alone, AloneAt(20, signal.SIGINT))
-    (failure,) = train_population([alone])
+    (failure,) = train_together([alone])
     assert "begun alone" in failure.reason
 
 
 def test_runs_of_other_lengths_are_refused(tmp_path: Path) -> None:
     folders = toy_runs(tmp_path, RUNS[:1]) + toy_runs(tmp_path, RUNS[1:2], steps=90)
     with pytest.raises(ValueError, match=r"steps is 100 of toy/nfwpo\+v/seed-0 and 90 of toy/nfwpo\+v/seed-1"):
-        train_population(folders)
+        train_together(folders)
 
 
 def test_watchers_hear_of_memory_and_every_line(uninterrupted: list[RunFolder], heard: Recorder) -> None:

@@ -7,8 +7,7 @@ from feasible.algorithms.description import Plain
 from feasible.run.config import RunConfig
 from feasible.run.folder import RunFolder
 from feasible.run.launch import configure, new_run
-from feasible.run.population.training import PopulationWatcher
-from feasible.run.training import Line
+from feasible.run.watch import Line, Watcher
 from tests.run.runs import Moment
 
 Run = tuple[str, int, dict[str, Plain]]  # method, seed, changes
@@ -32,11 +31,11 @@ def toy_runs(out: Path, runs: Sequence[Run] = RUNS, steps: int = 100) -> list[Ru
     return [new_run(out, config) for config in toy_configs(runs, steps)]
 
 
-class At(Moment, PopulationWatcher):
+class At(Moment, Watcher):
     """Does something at a step."""
 
 
-class Recorder(PopulationWatcher):
+class Recorder(Watcher):
     """Remembers what it hears."""
 
     def __init__(self) -> None:

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from feasible.run.population.programs import PopulationPrograms
+from feasible.run.drive.population_programs import PopulationPrograms
 
 # What programs need besides the agents' states: batches, activations, gradients, and a replay's copy to be saved.
 WORKING_SHARE = 0.1

@@ -9,20 +9,17 @@ after the other.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Generic, TypeVar, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
-from numpy.typing import NDArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, UInt32
 
-from feasible.action_box import certified
 from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, State, Transition
+from feasible.run.drive.wire import certificate, judged, report, wire_of
 
-JUDGEMENTS = ("violation", "tolerance", "proposed_violates", "intended_violates")
 Traced = TypeVar("Traced", bound=Callable)
 Made = TypeVar("Made")
 
@@ -51,19 +48,8 @@ class Carry(eqx.Module, Generic[State]):
     """Environment steps made so far."""
 
 
-# The next carry, the report [executed | judgements] and the metrics of the update, if there was one.
+# The next carry, the judged rows of the copies and the metrics of the update, if there was one.
 Result = tuple[Carry[State], Float[Array, "*c r"], Metrics]
-
-
-def pack(
-    next_obs: NDArray, reward: float, terminated: bool, truncated: bool, seen: NDArray
-) -> Float[np.ndarray, " packet"]:
-    """What the host tells of one step; `seen` is the observation to act on: that of a reset where an episode ended."""
-    size = len(next_obs)
-    packet = np.empty(2 * size + 3, np.float32)
-    packet[:size], packet[size : 2 * size] = next_obs, seen
-    packet[2 * size :] = reward, terminated, truncated
-    return packet
 
 
 @dataclass(frozen=True)
@@ -100,10 +86,8 @@ class Step(Generic[State]):
         self, carry: Carry[State], packet: Float[Array, "*c packet"], *, due: frozenset[str], warm: bool
     ) -> Result[State]:
         """The carry after the step that the packet tells of, and after the parts of the update that are due."""
-        width = packet.shape[-1]
-        next_obs, seen, outcome = jnp.split(packet, [width // 2 - 1, width - 3], axis=-1)
-        reward, terminated, truncated = jnp.moveaxis(outcome, -1, 0)
-        transition = Transition(carry.obs, carry.decision, reward, next_obs, terminated > 0, truncated > 0)
+        next_obs, seen, reward, terminated, truncated = wire_of(self.spec).unpack(packet)
+        transition = Transition(carry.obs, carry.decision, reward, next_obs, terminated, truncated)
         step = carry.step + self.algorithm.environments
         update_key, act_key = jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(carry.key), step))
         state, metrics = self._observe(carry.algorithm, transition), {}
@@ -140,17 +124,14 @@ class Step(Generic[State]):
         return self.algorithm.act(policy, self.spec, obs, key, explore=True)
 
     def _judge(self, obs: Float[Array, "*c o"], decision: Decision) -> Float[Array, "*c r"]:
-        return jax.vmap(self._judge_one)(obs, decision) if self.rows else self._judge_one(obs, decision)
+        one = partial(judged, self.spec)
+        return jax.vmap(one)(obs, decision) if self.rows else one(obs, decision)
 
-    def _judge_one(self, obs: Float[Array, " o"], decision: Decision) -> Float[Array, " r"]:
-        """[executed | violation and tolerance of it | whether the proposal, with and without noise, is infeasible]."""
-        feasible_set = self.spec.feasible_set(obs)
-        judgements = (
-            *certified(self.spec.constraint, feasible_set, decision.executed),
-            ~feasible_set.accepts(decision.proposed),
-            ~feasible_set.accepts(decision.intended),
-        )
-        return jnp.concatenate([decision.executed, jnp.stack([x.astype(obs.dtype) for x in judgements])])
+    @full_precision
+    def answer(self, policy: PyTree[Array], obs: Float[Array, " o"]) -> Float[Array, " n+2"]:
+        """The certificate of what the policy does without exploration."""
+        decision = self.algorithm.act(policy, self.spec, obs, jax.random.key(0), explore=False)
+        return certificate(self.spec, self.spec.feasible_set(obs), decision.executed)
 
 
 def due_after(algorithm: Algorithm, step: int) -> frozenset[str]:
@@ -179,9 +160,7 @@ class Schedule(Generic[Made]):
         return self._by_phase[phase]
 
 
-def numbers_of(result: Result[State]) -> Float[Array, " r"]:
-    """[executed | judgements | metrics by name]: what the host gets back."""
-    _, report, metrics = result
-    return jnp.concatenate(
-        [report.ravel(), *(jnp.atleast_1d(metrics[name]).astype(report.dtype) for name in sorted(metrics))]
-    )
+def flat(result: Result[State]) -> tuple[list[Array], Float[Array, " r"]]:
+    """The leaves of the next carry, and the report that the host gets."""
+    carry, judged_rows, metrics = result
+    return jax.tree.leaves(carry), report(judged_rows, metrics)

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feasible.errors import sentence
-from feasible.run.checkpoint import STATE
 from feasible.run.config import RunConfig
+from feasible.run.disk.checkpoint import STATE
 from feasible.run.folder import RunFolder, RunLockedError
 from feasible.run.sweep.processes import one_thread
 from feasible.run.sweep.remote import CHECKPOINT, CONFIG, METRICS, Mirror, Store, is_address
 from feasible.run.sweep.sweep import prepare
-from feasible.run.training import Watcher, train
+from feasible.run.train import train
+from feasible.run.watch import Watcher
 
 if TYPE_CHECKING:
     from ray import ObjectRef  # pyright: ignore[reportMissingImports]

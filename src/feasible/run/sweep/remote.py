@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
-from feasible.run.checkpoint import STATE
+from feasible.run.config import RunConfig
 from feasible.run.disk.archive import write_atomically
+from feasible.run.disk.checkpoint import STATE
 from feasible.run.folder import RunFolder
-from feasible.run.training import Line, Watcher
+from feasible.run.watch import Line, Watcher
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem  # pyright: ignore[reportMissingImports]
@@ -129,7 +130,7 @@ class Mirror(Watcher):
         store.take(name, self._owner)
         store.pull(name, folder.path)
 
-    def logged(self, line: Line) -> None:
+    def logged(self, config: RunConfig, line: Line) -> None:
         if time.monotonic() - self._pushed > PUSH_METRICS:
             self._check_owner()
             self._store.put(self._name, METRICS, self._folder.metrics)

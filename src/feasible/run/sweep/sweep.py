@@ -12,8 +12,8 @@ from typing import Protocol
 from rich.console import Console
 from rich.live import Live
 
-from feasible.run import checkpoint
 from feasible.run.config import RunConfig
+from feasible.run.disk import checkpoint
 from feasible.run.disk.archive import ArchiveError
 from feasible.run.drive.interrupt import terminated_by_interrupt
 from feasible.run.folder import RunFolder

@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 from feasible.catalogue import registry
 from feasible.constraints import ConstrainedVectorEnv
 from feasible.errors import InvalidStepError
-from feasible.run.drive.finite import NotFiniteError
-from feasible.run.drive.step import pack
-from feasible.run.environment import plant
-from feasible.run.vector_plant import VectorPlant
+from feasible.run.drive.faults import NotFiniteError
+from feasible.run.drive.plant import VectorPlant, plant_of
 from tests.run.toys import UNREADABLE, Fault, SavedDrift, Unreadable, force
 
 SEEDS = (3, 0, 7)
@@ -38,7 +36,7 @@ def test_every_copy_gives_the_packets_of_the_single_environment_with_its_seed(ta
     played = [copies.step(chosen[k], k + 1) for k in range(steps)]
     ends = 0
     for copy, seed in enumerate(SEEDS):
-        env = SavedDrift() if task == "toy" else plant(registry.make(task)).env
+        env = SavedDrift() if task == "toy" else plant_of(registry.make(task)).env
         obs, _ = env.reset(seed=seed)
         np.testing.assert_array_equal(seen[copy], np.asarray(obs, np.float32))
         for k in range(steps):
@@ -47,13 +45,13 @@ def test_every_copy_gives_the_packets_of_the_single_environment_with_its_seed(ta
             if terminated or truncated:
                 ends += 1
                 acted_on, _ = env.reset()
-            expected = pack(next_obs, float(reward), terminated, truncated, acted_on)
+            expected = np.concatenate([next_obs, acted_on, [reward, terminated, truncated]]).astype(np.float32)
             np.testing.assert_array_equal(played[k].packets[copy], expected)
-            np.testing.assert_array_equal(copies.seen(played[k])[copy], np.asarray(acted_on, np.float32))
+            np.testing.assert_array_equal(played[k].seen[copy], np.asarray(acted_on, np.float32))
             assert played[k].rewards[copy] == reward
             assert played[k].ended[copy] == (terminated or truncated)
     assert ends >= (0 if task == "nsfnet" else 3)
-    copies.close()
+    copies.env.close()
 
 
 @pytest.mark.parametrize("task", ["toy", "reacher"])
@@ -75,7 +73,7 @@ def test_restored_copies_go_on_as_they_would_have(task: str) -> None:
 
 def test_the_spec_is_that_of_the_single_environment() -> None:
     for task in ("reacher", "bss-5", "nsfnet", "halfcheetah"):
-        one, many = plant(registry.make(task)).spec, VectorPlant(registry.make_vec(task, 2)).spec
+        one, many = plant_of(registry.make(task)).spec, VectorPlant(registry.make_vec(task, 2)).spec
         assert (one.observation_size, one.action_size) == (many.observation_size, many.action_size)
         assert one.episode_length == many.episode_length == registry.TASKS[task].episode_length
         np.testing.assert_array_equal(one.low, many.low)
@@ -93,11 +91,11 @@ def test_a_number_that_is_not_finite_names_its_copy(fault: Fault, says: str) -> 
     chosen = actions(copies, 4)
     copies.reset(SEEDS)
     for k in range(3):
-        copies.step(chosen[k], k + 1).check(k + 1)
-    steps = copies.step(chosen[3], 4)
-    assert list(steps.faults(4)) == [1]
+        assert not copies.step(chosen[k], k + 1).faults(k + 1)
+    found = copies.step(chosen[3], 4).faults(4)
+    assert list(found) == [1]
     with pytest.raises(NotFiniteError, match=says):
-        steps.check(4)
+        raise found[1]
 
 
 def test_a_first_observation_that_is_not_finite_names_its_copy() -> None:

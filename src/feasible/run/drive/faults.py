@@ -1,10 +1,13 @@
-"""Numbers that a run cannot go on from: what is looked at, and the sentences that say so."""
+"""What a run cannot go on from: numbers that are not finite, actions that may not be executed; and who says so how."""
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
+
+from feasible.constraints import Constraint, Judge
 
 
 class NotFiniteError(FloatingPointError):
@@ -29,12 +32,26 @@ def observed_fault(obs: NDArray, reward: float, step: int, of: str = "") -> NotF
     return None
 
 
-def learned_fault(names: tuple[str, ...], values: Float[np.ndarray, " m"], step: int) -> NotFiniteError | None:
+def learned_fault(metrics: Mapping[str, float], step: int) -> NotFiniteError | None:
     """A loss that says that the networks are gone."""
-    for name, value in zip(names, values.tolist(), strict=False):
+    for name, value in metrics.items():
         if not math.isfinite(value):
             return NotFiniteError(
                 f"{name} is {value} at step {step}: training has diverged; "
                 "train anew with lower learning rates or smaller rewards."
             )
     return None
+
+
+def refusal(
+    constraint: Constraint,
+    obs: Float[np.ndarray, " o"],
+    action: Float[np.ndarray, " n"],
+    metrics: Mapping[str, float],
+    step: int,
+    of: str = "",
+) -> Exception:
+    """Why an action after `step` may not be executed: the set, the losses, the action; where one has gone, the others
+    only follow. `metrics` are those of the update before it, `of` says whose the action is."""
+    judge, who = Judge(constraint, "raise", batched=False), f"{of} after step {step}"
+    return judge.set_fault(obs, who) or learned_fault(metrics, step) or judge.explain(obs, action, who)

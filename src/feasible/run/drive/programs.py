@@ -1,6 +1,6 @@
 """The programs of a training run: each is one compiled dispatch per environment step.
 
-The carry is donated from one dispatch to the next; only a packet and a report travel (`run.drive.step`). What a
+The carry is donated from one dispatch to the next; only a packet and a report travel (`run.drive.wire`). What a
 step leaves as it is (the networks, where no update is due) is lent and not handed back: each array that comes back
 costs about a microsecond and a half.
 """
@@ -11,11 +11,14 @@ from functools import partial
 from typing import Generic
 
 import jax
-from jaxtyping import Array, Float
+import numpy as np
+from jaxtyping import Array, Float, PyTree
 from numpy.typing import NDArray
 
 from feasible.algorithms.base import Algorithm, Spec, State
-from feasible.run.drive.step import Carry, Result, Schedule, Step, due_after, numbers_of
+from feasible.run.drive.step import Carry, Schedule, Step, due_after, flat
+from feasible.run.drive.tally import Metered
+from feasible.run.drive.wire import wire_of
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Program:
 
     function: Callable[[list[Array], NDArray], tuple[list[Array], Array]]
     """The leaves of a carry and a packet to those of the next carry and a report."""
-    metrics: tuple[str, ...]
+    metered: Metered
 
 
 class Programs(Generic[State]):
@@ -38,14 +41,17 @@ class Programs(Generic[State]):
         self.spec = spec
         self.traces = 0
         self._step = Step(algorithm, spec)
+        self.packet = *self._step.rows, wire_of(spec).packet
+        """The shape of what a step's program is told: no row axis where there is one copy."""
         self.made: dict[tuple[frozenset[str], bool], Program] = {}
         self.program = Schedule([algorithm], self._find).program
-        obs = jax.ShapeDtypeStruct((*self._step.rows, spec.observation_size), spec.low.dtype)
+        self.obs = *self._step.rows, spec.observation_size
+        obs = jax.ShapeDtypeStruct(self.obs, spec.low.dtype)
         self.shape: Carry[State] = jax.eval_shape(self._step.first, jax.random.key(0), obs)[0]
         self.structure = jax.tree.structure(self.shape)
-        self.first = jax.jit(lambda key, obs: _flat(self._step.first(key, obs)))
+        self.first = jax.jit(lambda key, obs: flat(self._step.first(key, obs)))
         self.begin = jax.jit(
-            lambda leaves, obs, warm: _flat(self._step.begin(self.carry(leaves), obs, warm=warm)),
+            lambda leaves, obs, warm: flat(self._step.begin(self.carry(leaves), obs, warm=warm)),
             donate_argnums=0,
             static_argnums=2,
         )
@@ -61,7 +67,7 @@ class Programs(Generic[State]):
 
     def _make(self, due: frozenset[str], warm: bool) -> Program:
         advance = partial(self._step.advance, due=due, warm=warm)
-        packet = jax.ShapeDtypeStruct((*self._step.rows, 2 * self.spec.observation_size + 3), self.spec.low.dtype)
+        packet = jax.ShapeDtypeStruct(self.packet, self.spec.low.dtype)
         leaves = jax.tree.leaves(self.shape)
         jaxpr, results = jax.make_jaxpr(lambda leaves, packet: advance(self.carry(leaves), packet), return_shape=True)(
             leaves, packet
@@ -75,7 +81,7 @@ class Programs(Generic[State]):
         ) -> tuple[list[Array], Float[Array, " r"]]:
             self.traces += 1
             whole = dict(zip(changed, mine, strict=True)) | dict(zip(kept, lent, strict=True))
-            after, report = _flat(advance(self.carry([whole[place] for place in sorted(whole)]), packet))
+            after, report = flat(advance(self.carry([whole[place] for place in sorted(whole)]), packet))
             return [after[place] for place in changed], report
 
         compiled = jax.jit(program, donate_argnums=0)
@@ -87,8 +93,14 @@ class Programs(Generic[State]):
                 after[place] = leaf
             return after, report
 
-        return Program(function, tuple(sorted(results[2])))
+        metrics = tuple(sorted(results[2]))
+        return Program(function, Metered((slice(0, 1),), (metrics,), (metrics,)))
 
 
-def _flat(result: Result[State]) -> tuple[list[Array], Float[Array, " r"]]:
-    return jax.tree.leaves(result[0]), numbers_of(result)
+# (policy, observations) -> a certificate a row.
+Policy = Callable[[PyTree[Array], Float[np.ndarray, "c o"]], Float[Array, "c n+2"]]
+
+
+def compiled_policy(algorithm: Algorithm, spec: Spec) -> Policy:
+    """Acting without exploration on a batch of observations, in one call."""
+    return jax.jit(jax.vmap(Step(algorithm, spec).answer, in_axes=(None, 0)))

@@ -13,8 +13,8 @@ from feasible.cli import main
 from feasible.run.config import RunConfig
 from feasible.run.folder import RunFolder
 from feasible.run.launch import configure
-from feasible.run.population.by_task import require_accelerator, train_by_task
-from feasible.run.population.progress import PopulationBars
+from feasible.run.progress import ProgressBar
+from feasible.run.sweep.accelerator import require_accelerator, train_by_task
 from tests.run.population.toy_runs import toy_configs
 from tests.run.runs import assert_equal_runs, files
 from tests.run.toys import toy_task
@@ -79,7 +79,7 @@ def test_a_method_that_steps_many_copies_is_refused_before_anything_is_written(t
 def test_a_bar_tells_speed_end_and_failures(uninterrupted: list[RunFolder]) -> None:
     configs: list[RunConfig] = [replace(folder.config(), steps=10_000) for folder in uninterrupted]
     shown = console()
-    with PopulationBars(shown) as bars:
+    with ProgressBar(shown) as bars:
         bars.begin(configs, 0, "3 agents need little.")
         bars.evaluated(50, 1.0)
         bars.failed(configs[2], "it diverged [really]")

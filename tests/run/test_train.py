@@ -3,6 +3,7 @@
 import random
 import shutil
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from feasible.cli import main
 from feasible.run.config import RunConfig
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.launch import configure, new_run
-from feasible.run.training import Line, Outcome, Watcher, train
+from feasible.run.train import Outcome, train
+from feasible.run.watch import Line, Watcher
 from tests.run.runs import Killed, Moment, assert_equal_runs, files, lines_without_time
 from tests.run.toys import toy_task
 
@@ -73,7 +75,7 @@ def test_what_a_run_killed_before_its_first_checkpoint_left_reaches_no_checkpoin
 ) -> None:
     folder = toy_run(tmp_path)
     with monkeypatch.context() as patch:  # the kill comes between the first segment and the first state
-        patch.setattr("feasible.run.checkpoint.write_archive", _kill)
+        patch.setattr("feasible.run.disk.checkpoint.write_archive", _kill)
         with pytest.raises(Killed):
             train(folder)
     assert [path.name for path in folder.checkpoint.iterdir()] == ["replay-33-70.npy"]
@@ -137,13 +139,13 @@ class Recorder(Watcher):
         self.steps: list[int] = []
         self.lines: list[Line] = []
 
-    def begin(self, config: RunConfig, step: int) -> None:
-        self.begun.append((config.name, step))
+    def begin(self, configs: Sequence[RunConfig], step: int, memory: str) -> None:
+        self.begun += [(config.name, step) for config in configs]
 
     def advanced(self, step: int) -> None:
         self.steps.append(step)
 
-    def logged(self, line: Line) -> None:
+    def logged(self, config: RunConfig, line: Line) -> None:
         self.lines.append(line)
 
 

@@ -13,15 +13,15 @@ from feasible.algorithms.ppo import PPO
 from feasible.catalogue.registry import TASKS
 from feasible.constraints import ConstrainedVectorEnv
 from feasible.errors import InvalidStepError
-from feasible.run.batch_driver import BatchDriver
-from feasible.run.drive.finite import NotFiniteError
+from feasible.run.drive.faults import NotFiniteError
+from feasible.run.drive.lone import Lone
+from feasible.run.drive.plant import VectorPlant
+from feasible.run.drive.programs import Programs
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.launch import configure, new_run
-from feasible.run.programs import Programs
-from feasible.run.training import Outcome, train
-from feasible.run.vector_plant import VectorPlant
+from feasible.run.train import Outcome, train
 from tests.run.runs import Killed, assert_equal_runs, lines_without_time
-from tests.run.test_training import At
+from tests.run.test_train import At
 from tests.run.toys import UNREADABLE, Drift, Fault, SavedDrift, Unreadable, Writing, force, toy_plant, toy_task
 
 SMALL = {"horizon": 40, "minibatch": 8, "epochs": 2, "hidden_layers": [8]}
@@ -72,8 +72,8 @@ def programs() -> Programs:
     return Programs(TOY, toy_plant().spec)
 
 
-def driver(programs: Programs, plant: VectorPlant) -> BatchDriver:
-    made = BatchDriver(TOY, plant, seed=3)
+def driver(programs: Programs, plant: VectorPlant) -> Lone:
+    made = Lone(TOY, plant, seed=3)
     made.programs = programs  # compiled once for all of them
     return made
 
@@ -120,7 +120,7 @@ def test_an_empty_set_names_its_copy(programs: Programs) -> None:
 
 def test_what_does_not_come_out_even_is_refused() -> None:
     with pytest.raises(ValueError, match="steps 2 copies of its environment at once, but it was given 3"):
-        BatchDriver(TOY, copies(["", "", ""]), seed=0)
+        Lone(TOY, copies(["", "", ""]), seed=0)
     with pytest.raises(ValueError, match="steps must be a multiple of the 8 copies that are stepped at once, not 300"):
         configure("toy", "ppo-projection", 0, changes={**SMALL, "copies": 8})
 

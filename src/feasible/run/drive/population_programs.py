@@ -18,8 +18,9 @@ from jaxtyping import Array, Float, PyTree, UInt32
 
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.run.drive.groups import Due, grouped
-from feasible.run.drive.step import Carry, Result, Schedule, Step, numbers_of
-from feasible.run.evaluate import certified_action
+from feasible.run.drive.step import Carry, Result, Schedule, Step, flat
+from feasible.run.drive.tally import Metered
+from feasible.run.drive.wire import wire_of
 
 Leaves = list[Array]
 
@@ -37,10 +38,7 @@ class Program:
 
     step: Callable[[Leaves, Array], tuple[Leaves, Array]]
     """(leaves, packets) to (leaves, report): one step, a pure function."""
-    metrics: tuple[tuple[str, ...], ...]
-    """By group: the names of the metrics in its rows of the report, those of all its agents together."""
-    own: tuple[tuple[str, ...], ...]
-    """By agent: the metrics that it would report alone."""
+    metered: Metered
     report: jax.ShapeDtypeStruct
     loops: dict[int, Loop] = field(default_factory=dict)
     """By number of steps: those compiled so far."""
@@ -57,7 +55,7 @@ class PopulationPrograms:
         self._own: dict[tuple[str, frozenset[str]], tuple[str, ...]] = {}
         self.program = Schedule(self.algorithms, self._find).program
         agents = len(algorithms)
-        self._packets = jax.ShapeDtypeStruct((agents, 2 * spec.observation_size + 3), spec.low.dtype)
+        self._packets = jax.ShapeDtypeStruct((agents, wire_of(spec).packet), spec.low.dtype)
         keys = jax.ShapeDtypeStruct((agents, *_key_data(0).shape), jnp.uint32)
         obs = jax.ShapeDtypeStruct((agents, spec.observation_size), spec.low.dtype)
         self.shapes: list[Carry] = [result[0] for result in jax.eval_shape(self._first, keys, obs)]
@@ -108,7 +106,7 @@ class PopulationPrograms:
     def act(
         self, policies: list[PyTree[Array]], obs: Float[np.ndarray, "copies o"], episodes: int
     ) -> Float[np.ndarray, "copies n+2"]:
-        """[actions | violation | tolerance] a row, without exploration, in `episodes` copies for each agent."""
+        """A certificate a row of acting without exploration, in `episodes` copies for each agent."""
         return np.asarray(self._compiled_act(policies, obs, episodes))
 
     def _find(self, step: int) -> Program:
@@ -142,7 +140,8 @@ class PopulationPrograms:
                 if key not in self._own:  # tracing an update takes longer than many steps
                     self._own[key] = _own_metrics(algorithm, self.spec, shape, due)
                 own.append(self._own[key])
-        return Program(step, metrics, tuple(own), jax.eval_shape(_flat, results)[1])
+        metered = Metered(tuple(group.rows for group in self.groups), metrics, tuple(own))
+        return Program(step, metered, jax.eval_shape(_flat, results)[1])
 
     def _loop(self, program: Program, steps: int) -> Loop:
         """So many steps with that program, compiled; the first report to the exchange is all zeros.
@@ -179,7 +178,7 @@ class PopulationPrograms:
 
     def _act(self, policies: list[PyTree[Array]], obs: Float[Array, "copies o"], episodes: int) -> Array:
         def of_agent(algorithm: Algorithm, policy: PyTree[Array], obs: Float[Array, "e o"]) -> Array:
-            return jax.vmap(lambda one: certified_action(algorithm, self.spec, policy, one))(obs)
+            return jax.vmap(partial(Step(algorithm, self.spec).answer, policy))(obs)
 
         by_agent = obs.reshape(-1, episodes, obs.shape[-1])
         groups = zip(self.groups, policies, strict=True)
@@ -193,14 +192,14 @@ def _no_exchange(report: Float[np.ndarray, "agents r"]) -> Float[np.ndarray, "ag
 
 def _own_metrics(algorithm: Algorithm, spec: Spec, stacked: Carry, due: frozenset[str]) -> tuple[str, ...]:
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), stacked)
-    packet = jax.ShapeDtypeStruct((2 * spec.observation_size + 3,), spec.low.dtype)
+    packet = jax.ShapeDtypeStruct((wire_of(spec).packet,), spec.low.dtype)
     advance = partial(Step(algorithm, spec).advance, due=due, warm=False)
     return tuple(sorted(jax.eval_shape(advance, one, packet)[2]))
 
 
 def _flat(results: list[Result]) -> tuple[Leaves, Float[Array, "agents r"]]:
     """The leaves of all carries, and one report: a row an agent, as wide as the widest."""
-    reports = [jax.vmap(lambda *result: numbers_of(result))(*result) for result in results]
+    reports = [jax.vmap(lambda *result: flat(result)[1])(*result) for result in results]
     width = max(report.shape[1] for report in reports)
     rows = [jnp.pad(report, ((0, 0), (0, width - report.shape[1]))) for report in reports]
     return jax.tree.leaves([result[0] for result in results]), jnp.concatenate(rows)

@@ -1,0 +1,209 @@
+"""What a driver needs of an environment: a constraint, steps as rows of numbers, and where possible saved states.
+
+One environment is a row; copies that step as one are a row each.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from jaxtyping import Bool, Float, Float64
+from numpy.typing import NDArray
+
+from feasible.algorithms.base import Spec
+from feasible.algorithms.spec import spec_of
+from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv
+from feasible.outcomes import check_observation, restarted, restarted_copies, stepped, stepped_copies
+from feasible.run.drive.faults import NotFiniteError, finite, observed_fault
+from feasible.run.drive.wire import Wire, wire_of
+
+State = dict[str, NDArray]
+Kind = TypeVar("Kind", gym.Env, VectorEnv)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """One step of all copies, a row each."""
+
+    wire: Wire
+    packets: Float[np.ndarray, "copies packet"]
+    rewards: Float64[np.ndarray, " copies"]
+    """The same rewards before they were rounded."""
+    ended: Bool[np.ndarray, " copies"]
+    """Whose episode ended with the step; they have started the next one."""
+
+    @property
+    def seen(self) -> Float[np.ndarray, "copies o"]:
+        """The observations to act on."""
+        return self.wire.seen(self.packets)
+
+    def faults(self, step: int) -> dict[int, NotFiniteError]:
+        """By copy, what cannot be learned from; `step` is the number of this one. Costs a sum if there is nothing."""
+        if finite(self.packets):
+            return {}
+        found = {}
+        for copy in np.flatnonzero(~np.isfinite(self.packets).all(axis=1)).tolist():
+            of, next_obs = self.of(copy), self.wire.next_obs(self.packets)[copy]
+            fault = observed_fault(next_obs, self.rewards[copy], step, of)
+            found[copy] = fault or observed_fault(self.seen[copy], 0.0, step, of)
+        return found
+
+    def of(self, copy: int) -> str:
+        """Whose something is, where there are several."""
+        return f" of copy {copy}" if len(self.packets) > 1 else ""
+
+
+class Plant(ABC, Generic[Kind]):
+    """A constrained environment, or copies of one, taken apart: what is stepped, and the constraint on its actions.
+
+    Actions are judged by the driver, in the program that chooses them, so the judging wrapper is not stepped.
+
+    >>> plant = plant_of(registry.make_vec("halfcheetah", 40, threads=15))
+    >>> seen = plant.reset(seeds)             # the observations to act on, float32
+    >>> steps = plant.step(actions, 1)        # what became of them
+    """
+
+    env: Kind
+    copies: int
+
+    def __init__(self, env: ConstrainedEnv | ConstrainedVectorEnv):
+        self.constraint = env.constraint
+        self.spec: Spec = spec_of(env)
+        self.wire = wire_of(self.spec)
+
+    def reset(self, seeds: Sequence[int], step: int = 0) -> Float[np.ndarray, "copies o"]:
+        """Start an episode in every copy, each as the single environment with its seed does; `step` have been made."""
+        seen = np.asarray(self._restart(seeds, step), np.float32)
+        for copy, row in enumerate(seen):
+            fault = observed_fault(row, 0.0, step, f" of copy {copy}" if self.copies > 1 else "")
+            if fault is not None:
+                raise fault
+        return seen
+
+    @abstractmethod
+    def step(self, actions: Float[np.ndarray, "copies n"], step: int) -> Steps:
+        """Step every copy; `step` is the number that a fault is told with. Costs a few microseconds of its own."""
+
+    @property
+    def moved(self) -> bool:
+        """Whether somebody else has reset or stepped the environment since this one did."""
+        return False
+
+    @property
+    @abstractmethod
+    def restorable(self) -> bool: ...
+
+    @abstractmethod
+    def get_state(self) -> State:
+        """The complete state of all copies."""
+
+    @abstractmethod
+    def set_state(self, state: State) -> None:
+        """Go on from a saved state; the copies have been reset before."""
+
+    @abstractmethod
+    def _restart(self, seeds: Sequence[int], step: int) -> NDArray: ...
+
+
+class SinglePlant(Plant[gym.Env]):
+    """One environment. Whoever holds its wrapper must reset it before stepping it."""
+
+    copies = 1
+
+    def __init__(self, env: ConstrainedEnv):
+        super().__init__(env)
+        self.env, self._wrapper, self._shape = env.env, env, (self.spec.observation_size,)
+
+    def _restart(self, seeds: Sequence[int], step: int) -> NDArray:
+        self._wrapper.forget()
+        obs, _ = restarted(self.env, self._shape, step, seed=seeds[0])
+        return np.asarray(obs)[None]
+
+    def step(self, actions: Float[np.ndarray, "1 n"], step: int) -> Steps:
+        next_obs, reward, terminated, truncated, _ = stepped(self.env, actions[0], self._shape, step)
+        seen, ended = next_obs, bool(terminated or truncated)
+        if ended:
+            seen, _ = restarted(self.env, self._shape, step)
+        packets = self.wire.pack(np.asarray(next_obs), np.asarray(seen), reward, terminated, truncated)
+        return Steps(self.wire, packets, np.array([reward], np.float64), np.array([ended]))
+
+    @property
+    def moved(self) -> bool:
+        return not self._wrapper.awaits_reset
+
+    @property
+    def restorable(self) -> bool:
+        return _restorable(self.env)
+
+    def get_state(self) -> State:
+        return self.env.get_wrapper_attr("get_state")()
+
+    def set_state(self, state: State) -> None:
+        self.env.get_wrapper_attr("set_state")(state)
+
+
+class VectorPlant(Plant[VectorEnv]):
+    """Copies that step as one."""
+
+    def __init__(self, env: ConstrainedVectorEnv):
+        if env.metadata.get("autoreset_mode") != AutoresetMode.SAME_STEP:
+            raise ValueError("env: episodes must start again in the step that ends them (AutoresetMode.SAME_STEP).")
+        super().__init__(env)
+        self.env, self.copies = env.env, env.num_envs
+        self._shape = (self.copies, self.spec.observation_size)
+
+    def _restart(self, seeds: Sequence[int], step: int) -> NDArray:
+        return restarted_copies(self.env, self._shape, step, seed=list(seeds))[0]
+
+    def step(self, actions: Float[np.ndarray, "copies n"], step: int) -> Steps:
+        seen, rewards, terminated, truncated, infos = stepped_copies(self.env, actions, self._shape, step)
+        packets = self.wire.pack(seen, seen, rewards, terminated, truncated)
+        ended = terminated | truncated
+        if ended.any():
+            for copy in np.flatnonzero(ended):
+                check_observation(infos["final_obs"][copy], self._shape[1:], step, f" of copy {copy}")
+                self.wire.next_obs(packets)[copy] = infos["final_obs"][copy]
+        return Steps(self.wire, packets, np.asarray(rewards, np.float64), ended)
+
+    @property
+    def restorable(self) -> bool:
+        singles = self._singles()
+        return hasattr(self.env, "get_state") or (len(singles) > 0 and all(map(_restorable, singles)))
+
+    def get_state(self) -> State:
+        if hasattr(self.env, "get_state"):
+            return self.env.get_state()  # pyright: ignore[reportAttributeAccessIssue]
+        states = [env.get_wrapper_attr("get_state")() for env in self._singles()]
+        return {f"{copy}/{name}": array for copy, state in enumerate(states) for name, array in state.items()}
+
+    def set_state(self, state: State) -> None:
+        if hasattr(self.env, "set_state"):
+            self.env.set_state(state)  # pyright: ignore[reportAttributeAccessIssue]
+            return
+        for copy, env in enumerate(self._singles()):
+            own = {name.removeprefix(f"{copy}/"): array for name, array in state.items() if name.startswith(f"{copy}/")}
+            env.get_wrapper_attr("set_state")(own)
+
+    def _singles(self) -> Sequence[gym.Env]:
+        """The single environments, where the copies are no more than these."""
+        return self.env.envs if isinstance(self.env, SyncVectorEnv) else ()
+
+
+def plant_of(env: gym.Env | ConstrainedVectorEnv) -> SinglePlant | VectorPlant:
+    """The parts of an environment that `feasible.constrain`, `feasible.make` or `feasible.make_vec` made."""
+    if isinstance(env, ConstrainedVectorEnv):
+        return VectorPlant(env)
+    if not isinstance(env, ConstrainedEnv):
+        raise ValueError(
+            "env: the environment states no constraint; wrap it with feasible.constrain(env, constraint), with all "
+            "other wrappers inside, or use feasible.make(task)."
+        )
+    return SinglePlant(env)
+
+
+def _restorable(env: gym.Env) -> bool:
+    return env.has_wrapper_attr("get_state") and env.has_wrapper_attr("set_state")

@@ -1,0 +1,175 @@
+"""The loop of a population: all agents, a copy of the environment each, one compiled loop over the steps of all.
+
+    the copies make a step -> the program stores all of it, updates, chooses and certifies the next actions -> ...
+
+The loop runs on the device, some steps at a time, and calls the host for each step of the copies.
+
+Every agent does what it would do alone (`feasible.run.drive.lone`): the same seeds, keys and updates in the same order.
+One that cannot go on (a loss that is not finite, say) is left out from there on and stops no other.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import jax
+import numpy as np
+from jaxtyping import Array, Bool, Float, PyTree
+
+from feasible.algorithms.base import Algorithm
+from feasible.run.drive.faults import finite, refusal
+from feasible.run.drive.plant import Plant, Steps
+from feasible.run.drive.population_programs import Leaves, PopulationPrograms
+from feasible.run.drive.step import Carry
+from feasible.run.drive.tally import UNMETERED, Metered, Tally
+
+Tree = TypeVar("Tree")
+
+
+class Population:
+    """Training of several agents on copies of one environment. `start` or `restore` first, then `advance`."""
+
+    def __init__(
+        self,
+        algorithms: Sequence[Algorithm],
+        plant: Plant,
+        seeds: Sequence[int],
+        programs: PopulationPrograms | None = None,
+    ):
+        if not len(algorithms) == plant.copies == len(seeds):
+            raise ValueError(f"{len(algorithms)} agents need as many seeds and copies of the environment.")
+        self.plant, self.seeds, self.algorithms = plant, tuple(seeds), tuple(algorithms)
+        self.programs = programs or PopulationPrograms(algorithms, plant.spec)
+        self.tally = Tally(plant.wire, [algorithm.warmup for algorithm in algorithms])
+        self.failures: dict[int, str] = {}
+        """By agent: why it was left out."""
+        self.step = 0
+        self.halted = False
+        """Set (by a signal, say) to end `advance` after the running loop, at most `LONGEST` steps."""
+        self._leaves: Leaves = []
+        self._actions: Float[np.ndarray, "agents n"] = np.zeros((plant.copies, plant.wire.action), np.float32)
+        self._seen: Float[np.ndarray, "agents o"] = np.zeros((plant.copies, plant.wire.observation), np.float32)
+        """What the actions were chosen on."""
+
+    @property
+    def live(self) -> Bool[np.ndarray, " agents"]:
+        """Which agents have not failed."""
+        return self.tally.live
+
+    @property
+    def groups(self) -> Sequence[slice]:
+        """The agents of each part of the state."""
+        return [group.rows for group in self.programs.groups]
+
+    @property
+    def shapes(self) -> list[Carry]:
+        return self.programs.shapes
+
+    @property
+    def carries(self) -> list[Carry]:
+        """By group: the carries of its agents, stacked."""
+        return self.programs.carries(self._leaves)
+
+    @property
+    def policies(self) -> list[PyTree[Array]]:
+        """By group: the policies of its agents, stacked."""
+        groups = zip(self.programs.groups, self.carries, strict=True)
+        return [group.algorithms[0].policy(carry.algorithm) for group, carry in groups]
+
+    def of_agent(self, tree: Tree, own: int) -> Tree:
+        """The part of one agent of what is stacked, by its place in the group."""
+        return jax.tree.map(lambda leaf: leaf[own], tree)
+
+    def start(self) -> None:
+        """Begin: first observations, initial states, first actions."""
+        self._seen = self.plant.reset(self.seeds)
+        self._leaves, report = self.programs.first(self.seeds, self._seen)
+        self._take(np.asarray(report), UNMETERED)
+
+    def restore(self, carries: list[Carry], step: int) -> None:
+        """Go on from a saved state; the environment, the tally and the failures have been restored by the caller."""
+        self._leaves, self.step = jax.tree.leaves(carries), step
+        self._actions = np.concatenate([np.asarray(carry.decision.executed) for carry in carries])
+        self._idle()
+
+    def restore_in_new_episodes(self, carries: list[Carry], step: int) -> None:
+        """The same for copies whose state cannot be saved: the running episodes are given up."""
+        self._seen = self.plant.reset([seed + step for seed in self.seeds], step)
+        self.step = step
+        self.tally.begin_episodes()
+        self._leaves, report = self.programs.begin(jax.tree.leaves(carries), self._seen, step)
+        self._take(np.asarray(report), UNMETERED)
+
+    def reset(self) -> None:
+        """Bring the copies to the beginning that a saved state is put into."""
+        self.plant.reset(self.seeds)
+
+    def advance(self, until: int, made: Callable[[int], None] = lambda step: None) -> None:
+        """Make steps until `until` have been made in all; `made` hears of each. Ends early when no agent is left."""
+        while self.step < until and not self.halted and self.live.any():
+            self._stretch(until, made)
+
+    def _stretch(self, until: int, made: Callable[[int], None]) -> None:
+        """Make some steps that one program follows, in one dispatch of it."""
+        program, loop = self.programs.stretch(self.step, until)
+        first, packets = self.step, np.zeros((self.plant.copies, self.plant.wire.packet), np.float32)
+        errors: list[BaseException] = []
+
+        def exchange(numbers: Float[np.ndarray, "agents r"]) -> Float[np.ndarray, "agents packet"]:
+            nonlocal packets
+            try:
+                if self.step > first:
+                    self._take(numbers, program.metered)
+                if self.live.any() and not errors:
+                    steps = self.plant.step(self._actions, self.step + 1)
+                    packets = steps.packets
+                    self.step += 1
+                    self._count(steps)
+                    made(self.step)
+            except BaseException as error:  # raised again below, not in the hands of the device
+                errors.append(error)
+            return packets
+
+        self.programs.exchange = exchange
+        self._leaves, report = loop(self._leaves)
+        numbers = np.asarray(report)
+        if errors:
+            raise errors[0]
+        self._take(numbers, program.metered)
+
+    def fail(self, agent: int, reason: Exception) -> None:
+        """Leave an agent out: its numbers stay as they are, its copy of the environment idles."""
+        self.tally.fail(agent)
+        self.failures[agent] = str(reason)
+
+    def acting(self, episodes: int) -> Callable[[Float[np.ndarray, "c o"]], Float[np.ndarray, "c n+2"]]:
+        """From observations, `episodes` of each agent in turn, to certificates of what the present policies do."""
+        policies = self.policies
+        return lambda obs: self.programs.act(policies, obs, episodes)
+
+    def _count(self, steps: Steps) -> None:
+        self._seen = steps.seen
+        for agent, fault in steps.faults(self.step).items():
+            if self.live[agent]:
+                self.fail(agent, fault)
+        self.tally.add_steps(steps)
+
+    def _take(self, numbers: Float[np.ndarray, "agents r"], metered: Metered) -> None:
+        """Accept the next actions, if they are ones that may be executed."""
+        wire = self.plant.wire
+        rows, metrics = wire.read(numbers, 1)
+        violation, tolerance = wire.certificate(rows)
+        certified = violation <= tolerance
+        if not (certified.all() and finite(numbers)):
+            certified = certified & np.isfinite(numbers).all(axis=1)
+            for agent in np.flatnonzero(self.live & ~certified).tolist():
+                action, told = wire.executed(rows)[agent], metered.of(agent, metrics[agent])
+                reason = refusal(self.plant.constraint, self._seen[agent], action, told, self.step)
+                self.fail(agent, reason)
+        self.tally.add_report(metered, self.step, numbers)
+        self._actions = wire.executed(rows).copy()  # the environments' own, to write to
+        self._idle()
+
+    def _idle(self) -> None:
+        """Copies whose agent has failed take the action of another: something that an environment can step with."""
+        if self.failures and self.live.any():
+            self._actions[~self.live] = self._actions[np.argmax(self.live)]
