@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from feasible.algorithms.base import Algorithm, State
 from feasible.constraints import Judge
-from feasible.outcomes import restarted, stepped
+from feasible.constraints.outcomes import restarted, stepped
 from feasible.run.drive.finite import finite, learned_fault, observed_fault
 from feasible.run.drive.step import JUDGEMENTS, Carry, pack
 from feasible.run.environment import Plant

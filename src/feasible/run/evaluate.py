@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
-from feasible.action_box import certified
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.constraints import ConstrainedVectorEnv, Judge
-from feasible.outcomes import restarted_copies, stepped_copies
+from feasible.constraints.action_box import certified
+from feasible.constraints.outcomes import restarted_copies, stepped_copies
 from feasible.run.drive.finite import NotFiniteError
 from feasible.run.drive.step import full_precision
 

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Float64
 
 from feasible.algorithms.base import Spec
 from feasible.constraints import ConstrainedVectorEnv
-from feasible.outcomes import check_observation, restarted_copies, stepped_copies
+from feasible.constraints.outcomes import check_observation, restarted_copies, stepped_copies
 from feasible.run.drive.finite import NotFiniteError, finite, observed_fault
 from feasible.run.environment import State, spec_of
 

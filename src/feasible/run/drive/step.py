@@ -19,8 +19,8 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
 from numpy.typing import NDArray
 
-from feasible.action_box import certified
 from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, State, Transition
+from feasible.constraints.action_box import certified
 
 JUDGEMENTS = ("violation", "tolerance", "proposed_violates", "intended_violates")
 Traced = TypeVar("Traced", bound=Callable)
