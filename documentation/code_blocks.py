@@ -23,7 +23,7 @@ from pathlib import Path
 
 import tyro
 
-from documentation.blocks import ROOT
+from documentation.marked import ROOT
 from feasible.cli import COMMANDS, main
 from feasible.paper.items import find_item
 from feasible.run.launch import changes_of, grid

@@ -14,8 +14,9 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
 from documentation import set_pictures
-from documentation.blocks import ROOT, pages, regenerated
+from documentation.blocks import regenerated
 from documentation.code_blocks import check_command
+from documentation.marked import ROOT, pages
 from feasible import sets
 from feasible.algorithms.base import Spec
 from feasible.catalogue.registry import METHODS, TASKS, algorithm_of
