@@ -1,17 +1,26 @@
-"""Writes every generated table anew and, with `--pictures`, every picture of a set."""
+"""Writes every generated table anew and, on request, every picture of a set and every figure of the results."""
 
 import argparse
+from pathlib import Path
 
-from documentation.blocks import pages, regenerated
+from documentation.blocks import regenerated
+from documentation.marked import pages
+from documentation.results import add_results, write_figures
 from documentation.set_pictures import write_pictures
 
 parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--add", type=Path, nargs="+", default=[], metavar="RUNS", help="folders of runs to publish first")
+parser.add_argument("--figures", action="store_true", help="also draw the figures of the results")
 parser.add_argument("--pictures", action="store_true", help="also draw the sets, which takes a minute")
 arguments = parser.parse_args()
+for folder in arguments.add:
+    add_results(folder)
 for page in pages():
     text = page.read_text()
     if (made := regenerated(text)) != text:
         page.write_text(made)
         print(f"{page} is new")
+if arguments.figures or arguments.add:
+    write_figures()
 if arguments.pictures:
     write_pictures()

@@ -1,38 +1,21 @@
-"""Generated parts of the pages: what stands between `<!-- generated: NAME -->` and `<!-- end -->` is of the code."""
+"""The kinds of generated parts of the pages (`documentation.marked`), each with what makes its tables."""
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
 from documentation.marked import remade
 from documentation.metrics import every_run_table, metrics_table
 from documentation.outcomes import outcome
-from documentation.results import PRESETS, RESULTS, preset_runs
+from documentation.results import PRESETS, preset_runs, published, results_table
 from documentation.settings import settings_table
 from feasible.catalogue.registry import METHODS, TASKS
 from feasible.paper.as_authors import DEPARTURES
 from feasible.paper.items import ITEMS
 from feasible.paper.printed import PRINTED
-from feasible.report.published import read_published
-from feasible.report.runs import Run
-
-ROOT = Path(__file__).parents[1]
-
-
-def pages() -> Iterator[Path]:
-    """Every page of the documentation, the front page included."""
-    yield ROOT / "README.md"
-    yield from sorted((ROOT / "docs").rglob("*.md"))
 
 
 def regenerated(text: str) -> str:
     """A page with its generated parts made anew."""
-
-    def made(name: str) -> str:
-        kind, _, subject = name.partition(" ")
-        return f"\n{_MAKERS[kind](subject)}\n\n"
-
-    return remade(text, "generated", made)
+    return remade(text, _MAKERS)
 
 
 def departures_table(method: str) -> str:
@@ -47,7 +30,7 @@ def departures_table(method: str) -> str:
 
 def scores_table(method: str) -> str:
     """What a method has come to on each task: the paper's mean returns, and ours in both presets (`results/`)."""
-    runs = _published()
+    runs = published().all
     tasks = [task for task, algos in ITEMS["all"].items() if method in algos]
     tasks = tasks or [task for task in TASKS if any((run.task, run.algo) == (task, method) for run in runs)]
     rows = {
@@ -58,11 +41,6 @@ def scores_table(method: str) -> str:
         rows[f"ours, {preset}"] = [str(outcome(own)) if own else "not run" for own in found]
     lines = ["| | " + " | ".join(f"`{task}`" for task in tasks) + " |", "|---|" + "---|" * len(tasks)]
     return "\n".join([*lines, *(f"| {name} | {' | '.join(cells)} |" for name, cells in rows.items())])
-
-
-@cache
-def _published() -> tuple[Run, ...]:
-    return read_published(ROOT / RESULTS).all
 
 
 def methods_table(subject: str) -> str:
@@ -93,6 +71,7 @@ _MAKERS: Mapping[str, Callable[[str], str]] = {
     "every-run": lambda subject: every_run_table(),
     "departures": departures_table,
     "scores": scores_table,
+    "results": lambda name: results_table(name, published()),
     "methods": methods_table,
     "tasks": tasks_table,
 }

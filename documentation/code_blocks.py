@@ -21,10 +21,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-import tyro
-
-from documentation.blocks import ROOT
-from feasible.cli import COMMANDS, main
+from documentation.marked import ROOT
+from feasible.cli import COMMANDS, call, main
 from feasible.paper.items import find_item
 from feasible.run.launch import changes_of, grid
 
@@ -162,15 +160,14 @@ def _check_feasible(arguments: list[str]) -> None:
 
         return note
 
-    stubs = {name: noted(command) for name, command in COMMANDS.items()}
-    tyro.extras.subcommand_cli_from_dict(stubs, prog="feasible", args=arguments)
+    call({name: noted(command) for name, command in COMMANDS.items()}, arguments)
     if "item" in asked:
         find_item(str(asked["item"]))
     tasks = asked.get("tasks") or [asked["task"]] if {"task", "tasks"} & set(asked) else []
     algos = asked.get("algos") or [asked.get("algo")]
     if tasks and "set" in asked:
         changes = changes_of(asked["set"])  # pyright: ignore[reportArgumentType]
-        grid(tasks, algos, [0], preset=asked["preset"], changes=changes)  # pyright: ignore[reportArgumentType]
+        grid(tasks, algos, [0], preset=asked.get("preset"), changes=changes)  # pyright: ignore[reportArgumentType]
 
 
 def _check_module(name: str, arguments: list[str]) -> None:

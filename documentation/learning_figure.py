@@ -13,7 +13,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from documentation.blocks import ROOT
+from documentation.marked import ROOT
 from feasible.catalogue.registry import METHODS
 from feasible.run.folder import read_metrics
 

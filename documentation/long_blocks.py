@@ -7,8 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from documentation.blocks import ROOT, pages
 from documentation.code_blocks import Block, blocks_of
+from documentation.marked import ROOT, pages
 
 
 def run_page(blocks: list[Block], folder: Path) -> None:

@@ -1,20 +1,11 @@
-"""The pages of results: their tables and figures follow from the published results, and from nothing else.
+"""The tables and figures of results: they follow from the published results (`results/`), and from nothing else."""
 
-    python -m documentation.results                    # results/ to the pages and their figures
-    python -m documentation.results --add RUNS ...     # the results of run folders first into results/
-
-A table stands in a page between `<!-- table: NAME -->` and `<!-- end -->`, where NAME is a task (the paper's values
-beside ours in both presets), TASK/ALGO/VARIANT,VARIANT... (variants of one method; `paper` is the one without a name)
-or TASK/family (the DDPG family in the fair settings; TASK/family/STEP: those who reached the step).
-"""
-
-import argparse
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 from documentation import family
-from documentation.marked import remade
+from documentation.marked import ROOT
 from documentation.outcomes import number, outcome
 from feasible.catalogue.registry import METHODS, TASKS, algorithm_of
 from feasible.paper.items import ITEMS
@@ -27,9 +18,30 @@ from feasible.report.runs import Run, Runs, find_runs, in_order, read_runs
 from feasible.report.style import looks
 from feasible.run.disk.archive import write_atomically
 
-RESULTS, FIGURES = Path("results"), Path("docs/figures/reproduction")
-PAGES = (Path("docs/reproduction.md"), Path("docs/beyond.md"), Path("docs/performance.md"))
+RESULTS, FIGURES = ROOT / "results", ROOT / "docs" / "figures" / "reproduction"
 PRESETS: tuple[str, ...] = ("paper", "fair")
+
+
+@cache
+def published() -> Runs:
+    """The published results; none of them may be left out."""
+    runs = read_published(RESULTS)
+    for note in runs.notes:
+        raise ValueError(f"{RESULTS}: {note.about} {note.says}.")
+    return runs
+
+
+def add_results(folder: Path) -> None:
+    """Publish the results of a folder of runs."""
+    for path in publish(read_runs(find_runs(folder), folder).all, RESULTS):
+        print(f"{path}")
+
+
+def write_figures() -> None:
+    """Draw every figure of the published results anew."""
+    FIGURES.mkdir(parents=True, exist_ok=True)
+    for name, contents in figures(published()):
+        write_atomically(FIGURES / name, contents)
 
 
 def task_table(task: str, runs: Runs) -> str:
@@ -65,23 +77,24 @@ def family_table(task: str, runs: Runs, least: int | None = None) -> str:
     return _markdown(columns, family.rows(found))
 
 
-def rewritten(page: str, runs: Runs) -> str:
-    """The page with its tables made anew."""
+def results_table(name: str, runs: Runs) -> str:
+    """The table that a page asks for by name.
 
-    def table(name: str) -> str:
-        match name.split("/"):
-            case [task, "family"]:
-                return family_table(task, runs)
-            case [task, "family", least]:
-                return family_table(task, runs, int(least))
-            case [task, algo, variants]:
-                return variants_table(task, algo, variants.split(","), runs)
-            case [task]:
-                return task_table(task, runs)
-            case _:
-                raise ValueError(f"{name!r} names no table.")
-
-    return remade(page, "table", table)
+    TASK has the paper's values beside ours in both presets; TASK/ALGO/VARIANT,VARIANT... variants of one method, where
+    `paper` is the one without a name; TASK/family the DDPG family in the fair settings, TASK/family/STEP those of it
+    who reached the step.
+    """
+    match name.split("/"):
+        case [task, "family"]:
+            return family_table(task, runs)
+        case [task, "family", least]:
+            return family_table(task, runs, int(least))
+        case [task, algo, variants]:
+            return variants_table(task, algo, variants.split(","), runs)
+        case [task]:
+            return task_table(task, runs)
+        case _:
+            raise ValueError(f"{name!r} names no table.")
 
 
 def figures(runs: Runs) -> Iterator[tuple[str, bytes]]:
@@ -120,25 +133,4 @@ def preset_runs(runs: Sequence[Run], algo: str, preset: str) -> list[Run]:
 
 def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [columns, ["---"] + ["--:"] * (len(columns) - 1), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--add", type=Path, nargs="+", default=[], metavar="RUNS", help="folders of runs to publish")
-    for folder in parser.parse_args().add:
-        for path in publish(read_runs(find_runs(folder), folder).all, RESULTS):
-            print(f"{path}")
-    runs = read_published(RESULTS)
-    for note in runs.notes:
-        raise ValueError(f"{RESULTS}: {note.about} {note.says}.")
-    for page in PAGES:
-        write_atomically(page, rewritten(page.read_text(), runs).encode())
-    FIGURES.mkdir(parents=True, exist_ok=True)
-    for name, contents in figures(runs):
-        write_atomically(FIGURES / name, contents)
-    print(f"{len(runs.all)} runs: {', '.join(map(str, PAGES))}, {FIGURES}")
-
-
-if __name__ == "__main__":
-    main()
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from documentation.blocks import ROOT
+from documentation.marked import ROOT
 from feasible import sets
 from feasible.sets import ActionSet
 

@@ -78,9 +78,6 @@ class CutBall(ActionSet):
         cut = jnp.where(speed > 0, room / jnp.where(speed > 0, speed, 1.0), jnp.inf)
         return jnp.minimum(cut, self._ball().exit_distance(origin, direction))
 
-    def execute(self, z: Numbers) -> Float[Array, " n"]:
-        return self.project(z)
-
     # A point well inside, random points, and the largest distance between two points.
 
     def centre(self) -> Float[Array, " n"]:

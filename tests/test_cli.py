@@ -17,6 +17,8 @@ from PIL import Image, ImageSequence
 from feasible.catalogue.registry import METHODS, TASKS
 from feasible.cli import COMMANDS, main
 from feasible.run.folder import read_metrics
+from feasible.run.launch import configure
+from feasible.run.options import Options
 from tests.run.runs import as_a_user
 
 ROOT = Path(__file__).parents[1]
@@ -50,6 +52,16 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert end.value.code == 0
     printed = capsys.readouterr().out
     assert all(name in printed for name in COMMANDS)
+
+
+@pytest.mark.parametrize("command", ["train", "compare"])
+def test_help_says_what_every_option_of_training_is(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    printed = capsys.readouterr().out
+    assert "Steps between checkpoints. Not given: 10,000." in printed
+    assert {f"--{name.replace('_', '-')}" for name in Options.__annotations__} <= set(printed.split())
+    assert configure("reacher", "nfwpo", 0).checkpoint_every == 10_000
 
 
 def test_algos_shows_every_method(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,9 +32,9 @@ def test_agents_load_no_simulator_and_draw_nothing() -> None:
     assert set(loaded("import feasible; feasible.NFWPO")) <= {"equinox", "jax", "optax", "scipy"}
 
 
-@pytest.mark.parametrize("command", ["--help", "tasks", "algos"])
+@pytest.mark.parametrize("command", ["--help", "train --help", "compare --help", "tasks", "algos"])
 def test_commands_that_only_tell_load_nothing_heavy(command: str) -> None:
-    program = f"from feasible.cli import main\ntry:\n    main(['{command}'])\nexcept SystemExit:\n    print()"
+    program = f"from feasible.cli import main\ntry:\n    main({command.split()})\nexcept SystemExit:\n    print()"
     assert loaded(program) == []
 
 

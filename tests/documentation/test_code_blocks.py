@@ -11,7 +11,6 @@ import gymnasium as gym
 import jax
 import pytest
 
-from documentation.blocks import ROOT, pages
 from documentation.code_blocks import (
     Block,
     blocks_of,
@@ -21,6 +20,7 @@ from documentation.code_blocks import (
     run_command,
     run_python,
 )
+from documentation.marked import ROOT, pages
 from documentation.metrics import EVERY_RUN, reported
 from feasible.catalogue.registry import TASKS
 from tests.run.runs import as_a_user

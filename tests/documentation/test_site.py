@@ -1,7 +1,6 @@
 """The site: it builds strictly, needs no network, and what it says of the code is so."""
 
 import ast
-import inspect
 import logging
 import re
 from html.parser import HTMLParser
@@ -14,12 +13,12 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
 from documentation import set_pictures
-from documentation.blocks import ROOT, pages, regenerated
-from documentation.code_blocks import check_command
+from documentation.blocks import regenerated
+from documentation.code_blocks import check_command, run_command
+from documentation.marked import ROOT, pages
 from feasible import sets
 from feasible.algorithms.base import Spec
 from feasible.catalogue.registry import METHODS, TASKS, algorithm_of
-from feasible.cli import COMMANDS
 from tests.run.runs import as_a_user
 
 PAGES = list(pages())
@@ -169,8 +168,7 @@ def test_commands_within_sentences_exist() -> None:
         for command in INLINE.findall(page.read_text()):
             program, name, *rest = command.split()
             if program == "feasible":
-                known = inspect.signature(COMMANDS[name]).parameters
-                options = {word[2:].replace("-", "_") for word in rest if word.startswith("--")}
-                assert options <= set(known), command
+                known = run_command([program, name, "--help"]).split()
+                assert {word for word in rest if word.startswith("--")} <= set(known), command
             else:
                 check_command([program, name, *rest])

@@ -15,9 +15,9 @@ import jax
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
-from feasible.action_box import Constraint
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import Plain
+from feasible.constraints.action_box import Constraint
 from feasible.run.drive.population_programs import PopulationPrograms
 from feasible.run.drive.programs import Programs, compiled_policy
 from feasible.run.folder import RunFolder

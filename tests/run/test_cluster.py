@@ -67,8 +67,8 @@ def machine(name: str) -> dict[str, object]:
 
 
 def configs(variant: str, algos: Sequence[str]) -> list[RunConfig]:
-    options: Options = {**SHORT, "changes": SMALL, "variant": variant}
-    return grid(["reacher"], algos, [0], **options)
+    options: Options = {**SHORT, "variant": variant}
+    return grid(["reacher"], algos, [0], changes=SMALL, **options)
 
 
 def crew_of(machines: "LocalCluster", place: str) -> Cluster:

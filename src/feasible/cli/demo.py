@@ -1,4 +1,4 @@
-"""The demonstration: two methods learn two tasks under a constraint, in minutes; then a table and a report.
+"""`feasible demo`: two methods learn two tasks under a constraint, in minutes; then a table and a report.
 
 The runs are ordinary ones, each a process of its own; a second call shows the result of the first.
 """
@@ -6,15 +6,15 @@ The runs are ordinary ones, each a process of its own; a second call shows the r
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
+from feasible.cli.running import one_thread
 
-from feasible.report.groups import Group
-from feasible.report.writing import write_report
-from feasible.run.config import RunConfig
-from feasible.run.launch import configure
-from feasible.run.sweep.sweep import prepare, run_all
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from feasible.report.groups import Group
+    from feasible.run.config import RunConfig
 
 ALGOS = ("nfwpo", "ddpg-projection")
 
@@ -32,8 +32,19 @@ class Budget:
 BUDGETS = (Budget("reacher", 20_000, 2_000, 1_000), Budget("bss-5", 40_000, 4_000, 5_000))
 
 
-def run_demo(out: Path, steps: int | None = None) -> None:
-    """Train, print the comparison, write the report."""
+def demo(out: Path = Path("demo"), steps: int | None = None) -> None:
+    """Train two methods on two tasks for a few minutes, compare them and draw the result.
+
+    Args:
+        out: Folder for the runs, the figures and the page.
+        steps: Environment steps per run, instead of a budget for about five minutes in all.
+    """
+    one_thread()
+    from rich.console import Console
+
+    from feasible.report.writing import write_report
+    from feasible.run.sweep.sweep import prepare, run_all
+
     console = Console()
     configs = [_config(budget, algo, steps) for budget in reversed(BUDGETS) for algo in ALGOS]
     folders = prepare(out / "runs", configs)
@@ -45,7 +56,9 @@ def run_demo(out: Path, steps: int | None = None) -> None:
     console.print(f"The page: {report.page}")
 
 
-def _config(budget: Budget, algo: str, steps: int | None) -> RunConfig:
+def _config(budget: Budget, algo: str, steps: int | None) -> "RunConfig":
+    from feasible.run.launch import configure
+
     total = budget.steps if steps is None else steps
     return configure(
         budget.task,
@@ -59,7 +72,9 @@ def _config(budget: Budget, algo: str, steps: int | None) -> RunConfig:
     )
 
 
-def _comparison(groups: Sequence[Group]) -> Table:
+def _comparison(groups: "Sequence[Group]") -> "Table":
+    from rich.table import Table
+
     table = Table(title="What they learned, in short runs of one seed", title_justify="left")
     for name in ("task", "method", "first return", "last return", "infeasible proposals", "executed violation"):
         table.add_column(name, justify="left" if name in ("task", "method") else "right")

@@ -1,16 +1,17 @@
-"""Tables of what there is, for people: the tasks with their constraints, and the methods."""
+"""`feasible tasks` and `feasible algos`: tables of what there is, for people."""
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
+from typing import TYPE_CHECKING
 
-from feasible.catalogue.registry import METHODS, TASKS
-from feasible.catalogue.task import DEFAULT
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
-def print_tasks(console: Console | None = None) -> None:
-    """Print the table of the tasks."""
-    table = Table(title="Tasks: --task, feasible.make(name)", title_justify="left", box=SIMPLE_HEAD)
+def tasks() -> None:
+    """List the tasks and their constraints."""
+    from feasible.catalogue.registry import TASKS
+    from feasible.catalogue.task import DEFAULT
+
+    table = _table("Tasks: --task, feasible.make(name)")
     table.add_column("task", style="bold", no_wrap=True)
     table.add_column("what it is, and the constraint on its action a", ratio=1)
     for heading in ("obs", "action", "episode", "training"):
@@ -20,20 +21,32 @@ def print_tasks(console: Console | None = None) -> None:
         presets = f"presets: {', '.join([*task.presets, DEFAULT])}"
         about = f"{task.title}\n[cyan]{task.words}[/cyan]\n[dim]{presets}[/dim]"
         table.add_row(task.name, about, *(f"{size:,}" for size in sizes))
-    table.caption = "Sizes are numbers of entries, lengths are steps. The first preset is the one that --preset omits."
-    table.caption_justify = "left"
-    (console or Console()).print(table)
+    _print(table, "Sizes are numbers of entries, lengths are steps. The first preset is the one that --preset omits.")
 
 
-def print_algos(console: Console | None = None) -> None:
-    """Print the table of the methods."""
-    table = Table(title="Methods: --algo", title_justify="left", box=SIMPLE_HEAD)
+def algos() -> None:
+    """List the algorithms and what they do."""
+    from feasible.catalogue.registry import METHODS
+
+    table = _table("Methods: --algo")
     table.add_column("method", style="bold", no_wrap=True)
     table.add_column("in papers", no_wrap=True)
     table.add_column("what it does", ratio=1)
     table.add_column("sets")
     for method in METHODS.values():
         table.add_row(method.name, method.title, method.summary, method.sets)
-    table.caption = "--algo recommended: the one of them that our comparison recommends on the task (docs/beyond.md)."
-    table.caption_justify = "left"
-    (console or Console()).print(table)
+    _print(table, "--algo recommended: the one of them that our comparison recommends on the task (docs/beyond.md).")
+
+
+def _table(title: str) -> "Table":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    return Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+
+
+def _print(table: "Table", caption: str) -> None:
+    from rich.console import Console
+
+    table.caption, table.caption_justify = caption, "left"
+    Console().print(table)

@@ -12,7 +12,7 @@ from gymnasium.spaces.utils import flatdim
 from jaxtyping import Array, Bool, Float, PyTree
 
 from feasible.constraints import ConstrainedVectorEnv, Judge
-from feasible.outcomes import restarted_copies, stepped_copies
+from feasible.constraints.outcomes import restarted_copies, stepped_copies
 from feasible.run.drive.faults import NotFiniteError
 from feasible.run.drive.lone import Lone
 from feasible.run.drive.population import Population

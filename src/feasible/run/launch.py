@@ -3,70 +3,53 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from feasible.algorithms.description import Plain, describe
 from feasible.catalogue.recommended import CHOICES, PRESET, Choice
 from feasible.catalogue.registry import RECOMMENDED, algorithm_of, find_task
 from feasible.run.config import RunConfig
 from feasible.run.folder import RunFolder
+from feasible.run.options import Options
 from feasible.run.validity import WHOLE, check_training, check_whole
 
 
 def configure(
-    task: str,
-    algo: str,
-    seed: int,
-    *,
-    steps: int | None = None,
-    preset: str | None = None,
-    changes: Mapping[str, Plain] | None = None,
-    variant: str = "",
-    eval_every: int | None = None,
-    episodes: int | None = None,
-    checkpoint_every: int = 10_000,
+    task: str, algo: str, seed: int, *, changes: Mapping[str, Plain] | None = None, **options: Unpack[Options]
 ) -> RunConfig:
     """Resolve a run. Omitted values come from the task, an omitted preset is its first; `changes` override
     hyper-parameters of the algorithm."""
-    known = find_task(task)
+    known, preset = find_task(task), options.get("preset")
     if algo == RECOMMENDED:
         choice = _recommended(task)
         algo, preset, changes = choice.algo, preset or PRESET, {**choice.changes, **(changes or {})}
     preset = preset or known.first_preset
     algorithm = algorithm_of(known, algo, preset, changes)
-    interval = known.eval_every if eval_every is None else eval_every
-    episodes = known.episodes if episodes is None else episodes
+    eval_every = check_whole("eval_every", _said(options.get("eval_every"), known.eval_every), *WHOLE["eval_every"])
     config = RunConfig(
         task=task,
         algo=algo,
         seed=seed,
-        steps=known.steps if steps is None else steps,
+        steps=_said(options.get("steps"), known.steps),
         preset=preset,
         algorithm=describe(algorithm),
-        eval_every=check_whole("eval_every", interval, *WHOLE["eval_every"]),
-        episodes=episodes,
-        log_every=min(1_000, interval),
-        checkpoint_every=checkpoint_every,
-        variant=variant or _variant(preset if preset != known.first_preset else "", changes or {}),
+        eval_every=eval_every,
+        episodes=_said(options.get("episodes"), known.episodes),
+        log_every=min(1_000, eval_every),
+        checkpoint_every=options.get("checkpoint_every", 10_000),
+        variant=options.get("variant") or _variant(preset if preset != known.first_preset else "", changes or {}),
     )
     check_training(vars(config))
     return config
 
 
-class Options(TypedDict, total=False):
-    """What `configure` may be told besides task, method and seed."""
-
-    steps: int | None
-    preset: str | None
-    changes: Mapping[str, Plain] | None
-    variant: str
-    eval_every: int | None
-    episodes: int | None
-    checkpoint_every: int
-
-
 def grid(
-    tasks: Sequence[str], algos: Sequence[str], seeds: Sequence[int], **options: Unpack[Options]
+    tasks: Sequence[str],
+    algos: Sequence[str],
+    seeds: Sequence[int],
+    *,
+    changes: Mapping[str, Plain] | None = None,
+    **options: Unpack[Options],
 ) -> list[RunConfig]:
     """Every method on every task with every seed, seed by seed, so that early results are of all methods."""
     for name, values in (("tasks", tasks), ("algos", algos), ("seeds", seeds)):
@@ -77,7 +60,9 @@ def grid(
             raise ValueError(f"{name} must name each only once, not {twice[0]!r} again.")
     if RECOMMENDED in algos and options.get("preset") is None:
         options["preset"] = PRESET  # of all that are compared with it, too
-    return [configure(task, algo, seed, **options) for seed in seeds for task in tasks for algo in algos]
+    return [
+        configure(task, algo, seed, changes=changes, **options) for seed in seeds for task in tasks for algo in algos
+    ]
 
 
 def changes_of(pairs: Sequence[str]) -> dict[str, Plain]:
@@ -112,6 +97,10 @@ def _recommended(task: str) -> Choice:
             "name one with --algo (`feasible algos` lists them)."
         )
     return CHOICES[task]
+
+
+def _said(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value
 
 
 def _variant(preset: str, changes: Mapping[str, Plain]) -> str:

@@ -95,9 +95,6 @@ class Allocation(ActionSet):
         longest = fill_by_worth(room, jnp.ones_like(room), room, jnp.maximum(movable, 0.0))
         return jnp.sqrt(jnp.minimum(2.0 * jnp.vdot(longest, longest), jnp.vdot(room, room)))
 
-    def execute(self, z: Numbers) -> Float[Array, " n"]:
-        return self.project(z)
-
     def clipped(self, low: Bound, high: Bound) -> "Allocation":
         if inside(self.low, self.high, low, high):
             return self
@@ -178,9 +175,6 @@ class AllocationAtMost(ActionSet):
     @compiled
     def diameter(self) -> Float[Array, ""]:
         return jnp.linalg.norm(self._reach())
-
-    def execute(self, z: Numbers) -> Float[Array, " n"]:
-        return self.project(z)
 
     def clipped(self, low: Bound, high: Bound) -> "AllocationAtMost":
         if inside(self.low, self.high, low, high):

@@ -87,9 +87,6 @@ class Ball(ActionSet):
     def diameter(self) -> Float[Array, ""]:
         return 2.0 * self.radius
 
-    def execute(self, z: Numbers) -> Float[Array, " n"]:
-        return self.project(z)
-
 
 def safe_norm(x: Float[Array, " n"]) -> Float[Array, ""]:
     """||x|| without overflow or underflow, with derivative zero at the origin; NaN for a NaN."""

@@ -162,9 +162,9 @@ class ActionSet(eqx.Module):
     def diameter(self) -> Float[Array, ""]:
         """Largest distance between two points (D_s in the paper), or an upper bound where the set says so."""
 
-    @abstractmethod
     def execute(self, z: Numbers, /) -> Float[Array, " n"]:
-        """What an environment gets for the proposal z: the projection, or the nearest integer point."""
+        """What an environment gets for the proposal z: the projection; integer sets answer their nearest point."""
+        return self.project(z)
 
     def accepts(self, a: Numbers, /) -> Bool[Array, ""]:
         """Whether a proposal counts as feasible: `contains`, but for sets with an equality, which no network meets."""

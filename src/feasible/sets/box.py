@@ -86,9 +86,6 @@ class Box(ActionSet):
     def diameter(self) -> Float[Array, ""]:
         return jnp.linalg.norm(self.high - self.low)
 
-    def execute(self, z: Numbers) -> Float[Array, " n"]:
-        return self.project(z)
-
     def clipped(self, low: Bound, high: Bound) -> "Box":
         return self if inside(self.low, self.high, low, high) else Box(*tighter(self.low, self.high, low, high))
 

@@ -83,8 +83,5 @@ class BudgetBox(ActionSet):
         spent = weight * self.bound > self.budget
         return jnp.where(spent, self.budget / jnp.where(weight > 0, weight, 1.0), self.bound)
 
-    def execute(self, z: Numbers) -> Float[Array, " n"]:
-        return self.project(z)
-
     def clipped(self, low: Bound, high: Bound) -> "BudgetBox | None":
         return narrower(self, low, high)

@@ -111,9 +111,6 @@ class ConePolytope(ActionSet):
     def diameter(self) -> Float[Array, ""]:
         return self.polytope.diameter()
 
-    def execute(self, z: Numbers) -> Float[Array, " n"]:
-        return self.project(z)
-
     def clipped(self, low: Bound, high: Bound) -> "ConePolytope":
         polytope = self.polytope.clipped(low, high)
         if polytope is self.polytope:

@@ -115,9 +115,6 @@ class EllipsoidBox(ActionSet):
         boxed = jnp.linalg.norm(self._half_widths())
         return 2.0 * jnp.where(smallest > 0, jnp.minimum(axis, boxed), boxed)
 
-    def execute(self, z: Numbers) -> Float[Array, " n"]:
-        return self.project(z)
-
     def clipped(self, low: Bound, high: Bound) -> "EllipsoidBox | None":
         return narrower(self, low, high)
 

@@ -196,9 +196,6 @@ class Intersection(ActionSet):
     def diameter(self) -> Float[Array, ""]:
         return jnp.min(jnp.stack([part.diameter() for part in self.parts]))
 
-    def execute(self, z: Numbers) -> Float[Array, " n"]:
-        return self.project(z)
-
     def clipped(self, low: Bound, high: Bound) -> ActionSet | None:
         """One part in the box is enough; those that know how to be are cut, the others stay."""
         clipped = [part.clipped(low, high) for part in self.parts]

@@ -150,9 +150,6 @@ class Polytope(ActionSet):
             return jnp.max(jax.vmap(lambda v: jnp.max(jnp.linalg.norm(self.vertices - v[None], axis=1)))(self.vertices))
         return jnp.linalg.norm(self.high - self.low)
 
-    def execute(self, z: Numbers) -> Float[Array, " n"]:
-        return self.project(z)
-
     def clipped(self, low: Bound, high: Bound) -> "Polytope":
         if inside(self.low, self.high, low, high):
             return self

@@ -1,8 +1,7 @@
 """Bike sharing with its constraint: integer allocations of the fleet."""
 
 from feasible import sets
-from feasible.action_box import fixed
-from feasible.constraints import OnInfeasible
+from feasible.constraints import OnInfeasible, fixed
 from feasible.envs.bike_sharing.env import BikeSharingEnv
 from feasible.envs.bike_sharing.system import BikeSystem
 from feasible.envs.bike_sharing.vector import BikeSharingVectorEnv

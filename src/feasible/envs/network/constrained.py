@@ -1,8 +1,7 @@
 """The packet network with its constraint: no link is given more than its bandwidth."""
 
 from feasible import sets
-from feasible.action_box import fixed
-from feasible.constraints import OnInfeasible
+from feasible.constraints import OnInfeasible, fixed
 from feasible.envs.network.env import NSFNetEnv, NSFNetVectorEnv
 from feasible.envs.network.topology import Topology, rate_polytope
 from feasible.envs.registered import RegisteredEnv, RegisteredVectorEnv

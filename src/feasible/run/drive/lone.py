@@ -32,8 +32,8 @@ class Lone(Generic[State]):
         if algorithm.environments != plant.copies:
             raise ValueError(
                 f"copies: the algorithm steps {algorithm.environments} copies of its environment at once, "
-                f"but it was given {plant.copies}; make a vector of as many with feasible.make_vec, or constrain one of "
-                "Gymnasium's."
+                f"but it was given {plant.copies}; make a vector of as many with feasible.make_vec, or "
+                "constrain one of Gymnasium's."
             )
         self.algorithm, self.plant, self.seed = algorithm, plant, seed
         self.programs = Programs(algorithm, plant.spec)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from feasible.algorithms.base import Spec
 from feasible.algorithms.spec import spec_of
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv
-from feasible.outcomes import check_observation, restarted, restarted_copies, stepped, stepped_copies
+from feasible.constraints.outcomes import check_observation, restarted, restarted_copies, stepped, stepped_copies
 from feasible.run.drive.faults import NotFiniteError, finite, observed_fault
 from feasible.run.drive.wire import Wire, wire_of
 

@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import ArrayLike, NDArray
 
-from feasible.action_box import certified
 from feasible.algorithms.base import Decision, Metrics, Spec
+from feasible.constraints.action_box import certified
 from feasible.sets.base import ActionSet
 
 OUTCOME = 3  # reward, terminated, truncated

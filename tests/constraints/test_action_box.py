@@ -9,13 +9,13 @@ from jaxtyping import Array
 
 import feasible as fs
 from feasible import sets
-from feasible.action_box import Clipped, Watched, fixed, in_action_box
 from feasible.catalogue import registry
 from feasible.constraints import ConstrainedEnv, Constraint
+from feasible.constraints.action_box import Clipped, Watched, fixed, in_action_box
 from feasible.envs.bike_sharing.constrained import allocations
 from feasible.envs.mujoco.constrained import joint_power, squared_torques, unit_box
 from feasible.sets.base import ActionSet
-from tests.test_constraints import Integrator
+from tests.constraints.test_wrappers import Integrator
 
 SPACE = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
 OBS = np.array([0.5, -0.25])

@@ -1,102 +1,19 @@
-"""Constraints: functions from the raw observation to a feasible set, and environments that insist on them."""
+"""Environments that insist on their constraint: an action outside its feasible set is refused or repaired."""
 
-from typing import Literal, TypeAlias, cast
+from typing import cast
 
-import equinox as eqx
 import gymnasium as gym
 import jax
-import jax.numpy as jnp
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv, VectorWrapper
-from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from feasible.action_box import Constraint, Observation, Watched, certified, in_action_box
-from feasible.errors import EmptySetError, InfeasibleActionError, InvalidStepError
-from feasible.outcomes import restarted, restarted_copies, stepped, stepped_copies
+from feasible.constraints.action_box import Constraint, Observation, in_action_box
+from feasible.constraints.judge import Judge, OnInfeasible
+from feasible.constraints.outcomes import restarted, restarted_copies, stepped, stepped_copies
+from feasible.errors import InfeasibleActionError, InvalidStepError
 from feasible.sets.base import ActionSet
-
-OnInfeasible: TypeAlias = Literal["raise", "project"]
-
-
-class Verdict(eqx.Module):
-    """What becomes of a proposed action in the feasible set of an observation."""
-
-    executed: Float[Array, " n"]
-    proposed_violation: Float[Array, ""]
-    executed_violation: Float[Array, ""]
-    tolerance: Float[Array, ""]
-
-
-class Judge:
-    """Decides, in one compiled call, what an environment executes for a proposal."""
-
-    def __init__(self, constraint: Constraint, on_infeasible: OnInfeasible, *, batched: bool):
-        if on_infeasible not in ("raise", "project"):
-            raise ValueError(f"constrain: on_infeasible must be 'raise' or 'project', got {on_infeasible!r}.")
-        self.constraint = constraint
-
-        def verdict(obs: Observation, action: Float[Array, " n"]) -> Verdict:
-            feasible_set = constraint(obs)
-            proposed = feasible_set.point(action)
-            violation, tolerance = certified(constraint, feasible_set, proposed)
-            if on_infeasible == "raise":
-                executed, left = proposed, jnp.maximum(violation, feasible_set.integrality(proposed))
-            else:
-                executed = feasible_set.execute(proposed)
-                left, _ = certified(constraint, feasible_set, executed)
-            return Verdict(executed, violation, left, tolerance)
-
-        self._verdict = jax.jit(jax.vmap(verdict) if batched else verdict)
-
-    def __call__(self, obs: Observation, action: NDArray[np.floating]) -> Verdict:
-        return self._verdict(obs, action)
-
-    def set_fault(self, obs: Observation, who: str) -> ValueError | None:
-        """What is wrong with the feasible set of an observation itself, whatever the action."""
-        try:
-            feasible_set = self.constraint(obs)
-        except EmptySetError as cause:
-            return EmptySetError(f"The feasible set{who} of observation {_short(obs)} is empty: {cause}")
-        except ValueError as cause:
-            return InfeasibleActionError(
-                f"The feasible set{who} of observation {_short(obs)} cannot be made, so no action is executed: {cause}"
-            )
-        if any(np.isnan(leaf).any() for leaf in jax.tree.leaves(feasible_set)):
-            kind = type(feasible_set).__name__
-            return InfeasibleActionError(
-                f"The feasible set{who} of observation {_short(obs)}, a {kind}, has a NaN in its numbers, so no action "
-                "is executed: the constraint must return finite ones."
-            )
-        return None
-
-    def explain(self, obs: Observation, action: NDArray[np.floating], who: str, when: str = "") -> ValueError:
-        """The error for an action that may not be executed: its feasible set, if that is the reason.
-
-        `who` names the action, `when` the moment, where that is not part of the name.
-        """
-        fault = self.set_fault(obs, who + when)
-        if fault is not None:
-            return fault
-        if not np.all(np.isfinite(action)):
-            return InfeasibleActionError(f"The action{who} has a NaN or an infinite entry and was not executed.")
-        feasible_set = self.constraint(obs)
-        residuals = np.asarray(feasible_set.residuals(action))
-        slopes = np.maximum(np.asarray(feasible_set.slopes()), 1.0)
-        worst = int(np.argmax(residuals / slopes))
-        tolerance = float(certified(self.constraint, feasible_set, feasible_set.point(action))[1])
-        if residuals[worst] / slopes[worst] > tolerance:
-            return InfeasibleActionError(
-                f"The action{who} violates '{feasible_set.residual_names()[worst]} <= 0' by {residuals[worst]:.3g} "
-                "and was not executed; pass it through the set's execute, or use on_infeasible='project'."
-            )
-        if isinstance(self.constraint, Watched) and np.max(self.constraint.excess(action)) > tolerance:
-            return InfeasibleActionError(f"The action{who} {self.constraint.fault(action)}")
-        return InfeasibleActionError(
-            f"The action{who} is {float(feasible_set.integrality(action)):.3g} away from integers "
-            "and was not executed; pass it through the set's execute, or use on_infeasible='project'."
-        )
 
 
 class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
@@ -283,7 +200,3 @@ def _check_shape(action: NDArray[np.floating], space: gym.Space) -> NDArray[np.f
             f"The action must have shape {space.shape}, got {array.shape}; nothing was stepped."
         )
     return array
-
-
-def _short(obs: Observation) -> str:
-    return np.array2string(np.asarray(obs), precision=4, threshold=16) if isinstance(obs, np.ndarray) else repr(obs)
