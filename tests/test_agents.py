@@ -366,7 +366,7 @@ def test_what_a_method_cannot_do_is_said() -> None:
     env = fs.constrain(Drift(), force)
     with pytest.raises(ValueError, match=r"PPO: capg needs a Box for a feasible set, .* but this task has a Ball"):
         fs.PPO(env, capg=True)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match="steps 3 copies of its environment .*, but it was given 1; make a vector"):
+    with pytest.raises(ValueError, match=r"steps 3 copies of its environment .*, but it was given 1; make a vector"):
         fs.TRPO(env, copies=3)  # pyright: ignore[reportArgumentType]
 
 

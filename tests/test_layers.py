@@ -27,7 +27,7 @@ LAYERS = (
 FREE = {"envs": {"algorithms"}}
 """Neighbours that stand on one floor: algorithms know no environment, environments no algorithm."""
 WITHIN = {
-    "run": ("disk", "drive", "sweep"),
+    "run": ("drive", "disk", "sweep"),
     "sets": ("cvxpy",),
 }
 """Packages inside packages, from the ground up."""
