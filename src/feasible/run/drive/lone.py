@@ -9,6 +9,7 @@ copies together.
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from operator import le
 from typing import Generic, TypeVar
 
 import jax
@@ -157,7 +158,7 @@ class Lone(Generic[State]):
         wire, numbers = self.plant.wire, np.asarray(report)[None]
         rows, metrics = wire.read(numbers, self.plant.copies)
         violation, tolerance = wire.certificate(rows)
-        if not ((violation <= tolerance).all() and finite(numbers)):
+        if not (all(map(le, violation.tolist(), tolerance.tolist())) and finite(numbers)):
             copy = int(np.argmax(~(violation <= tolerance)))
             of = f" of copy {copy}" if self.plant.copies > 1 else ""
             action, told = wire.executed(rows)[copy], metered.of(0, metrics[0])

@@ -5,13 +5,12 @@ One environment is a row; copies that step as one are a row each.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
-from jaxtyping import Bool, Float, Float64
+from jaxtyping import Float
 from numpy.typing import NDArray
 
 from feasible.algorithms.base import Spec
@@ -25,15 +24,14 @@ State = dict[str, NDArray]
 Kind = TypeVar("Kind", gym.Env, VectorEnv)
 
 
-@dataclass(frozen=True)
-class Steps:
+class Steps(NamedTuple):
     """One step of all copies, a row each."""
 
     wire: Wire
     packets: Float[np.ndarray, "copies packet"]
-    rewards: Float64[np.ndarray, " copies"]
+    rewards: Sequence[float] | NDArray
     """The same rewards before they were rounded."""
-    ended: Bool[np.ndarray, " copies"]
+    ended: Sequence[bool] | NDArray
     """Whose episode ended with the step; they have started the next one."""
 
     @property
@@ -128,8 +126,8 @@ class SinglePlant(Plant[gym.Env]):
         seen, ended = next_obs, bool(terminated or truncated)
         if ended:
             seen, _ = restarted(self.env, self._shape, step)
-        packets = self.wire.pack(np.asarray(next_obs), np.asarray(seen), reward, terminated, truncated)
-        return Steps(self.wire, packets, np.array([reward], np.float64), np.array([ended]))
+        packets = self.wire.pack(1, next_obs, seen, reward, terminated, truncated)
+        return Steps(self.wire, packets, [float(reward)], [ended])
 
     @property
     def moved(self) -> bool:
@@ -161,13 +159,13 @@ class VectorPlant(Plant[VectorEnv]):
 
     def step(self, actions: Float[np.ndarray, "copies n"], step: int) -> Steps:
         seen, rewards, terminated, truncated, infos = stepped_copies(self.env, actions, self._shape, step)
-        packets = self.wire.pack(seen, seen, rewards, terminated, truncated)
+        packets = self.wire.pack(self.copies, seen, seen, rewards, terminated, truncated)
         ended = terminated | truncated
         if ended.any():
             for copy in np.flatnonzero(ended):
                 check_observation(infos["final_obs"][copy], self._shape[1:], step, f" of copy {copy}")
                 self.wire.next_obs(packets)[copy] = infos["final_obs"][copy]
-        return Steps(self.wire, packets, np.asarray(rewards, np.float64), ended)
+        return Steps(self.wire, packets, rewards, ended)
 
     @property
     def restorable(self) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
+from numpy.typing import NDArray
 
 from feasible.run.drive.plant import Steps
 from feasible.run.drive.wire import Wire
@@ -66,16 +67,31 @@ class Tally:
         self.finished_returns: list[list[float]] = [[] for _ in range(agents)]
         self._means: dict[tuple[int, tuple[str, ...]], _Means] = {}
         self._heard: list[tuple[Metered, int, Float[np.ndarray, "agents r"]]] = []
+        self._rewards: list[Sequence[float] | NDArray] = []
+        self._ended: list[Sequence[bool] | NDArray] = []
         """What has not been counted yet."""
 
     def add_steps(self, steps: Steps) -> None:
         """Rewards, and the returns of episodes that ended."""
-        live = self.live if self._copies == 1 else np.repeat(self.live, self._copies)
-        np.add(self.episode_returns, steps.rewards, out=self.episode_returns, where=live)
-        if steps.ended.any():
-            for row in np.flatnonzero(steps.ended & live).tolist():
+        self._rewards.append(steps.rewards)
+        self._ended.append(steps.ended)
+        if len(self._rewards) >= TOGETHER:
+            self._count_returns()
+
+    def _count_returns(self) -> None:
+        if not self._rewards:
+            return
+        live = np.repeat(self.live, self._copies)
+        rewards, ended = np.where(live, np.array(self._rewards, np.float64), 0.0), np.array(self._ended) & live
+        self._rewards, self._ended, first = [], [], 0
+        for last in [*(np.flatnonzero(ended.any(axis=1)) + 1).tolist(), len(rewards)]:
+            # Step after step, so that the sum does not depend on how many are counted together.
+            rows = np.concatenate([self.episode_returns[None], rewards[first:last]])
+            self.episode_returns = np.add.accumulate(rows)[-1]
+            for row in np.flatnonzero(ended[last - 1]).tolist() if last > first else ():
                 self.finished_returns[row // self._copies].append(float(self.episode_returns[row]))
                 self.episode_returns[row] = 0.0
+            first = last
 
     def add_report(self, metered: Metered, step: int, report: Float[np.ndarray, "agents r"]) -> None:
         """What a program said of the update after `step` and of the actions that come next."""
@@ -84,7 +100,8 @@ class Tally:
             self.settle()
 
     def settle(self) -> None:
-        """Count what has been heard, the reports of each program together."""
+        """Count what has been made and heard, the reports of each program together."""
+        self._count_returns()
         by_program: dict[int, list[tuple[Metered, int, Float[np.ndarray, "agents r"]]]] = {}
         for heard in self._heard:
             by_program.setdefault(id(heard[0]), []).append(heard)
@@ -101,6 +118,7 @@ class Tally:
 
     def begin_episodes(self) -> None:
         """The running episodes are given up."""
+        self._count_returns()
         self.episode_returns[:] = 0.0
 
     def _judge(self, judged: Float[np.ndarray, "steps rows r"], past_warmup: Bool[np.ndarray, "steps agents"]) -> None:
@@ -172,7 +190,7 @@ class Tally:
                 raise ValueError(f"{name} has shape {saved.shape}, not {before.shape}.")
             setattr(self, name, saved)
         self.finished_returns = [list(map(float, returns)) for returns in plain["finished_returns"]]
-        self._means, self._heard = {}, []
+        self._means, self._heard, self._rewards, self._ended = {}, [], [], []
         for group, names, metered, sums, count in plain["means"]:
             self._means[group, tuple(names)] = _Means(_metered(metered), np.array(sums), count)
 

@@ -45,11 +45,17 @@ class Wire:
         return self.action + CERTIFICATE + PROPOSALS
 
     def pack(
-        self, next_obs: NDArray, seen: NDArray, reward: ArrayLike, terminated: ArrayLike, truncated: ArrayLike
+        self,
+        copies: int,
+        next_obs: ArrayLike,
+        seen: ArrayLike,
+        reward: ArrayLike,
+        terminated: ArrayLike,
+        truncated: ArrayLike,
     ) -> Float[np.ndarray, "c packet"]:
         """The packets of a step, from rows or from the numbers of the only copy; a new array."""
         size = self.observation
-        packets = np.empty((len(next_obs) if next_obs.ndim > 1 else 1, self.packet), np.float32)
+        packets = np.empty((copies, 2 * size + OUTCOME), np.float32)
         packets[:, :size], packets[:, size : 2 * size] = next_obs, seen
         packets[:, -3], packets[:, -2], packets[:, -1] = reward, terminated, truncated
         return packets
