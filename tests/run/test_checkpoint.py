@@ -107,6 +107,7 @@ def test_an_environment_without_saved_states_begins_a_new_episode(programs: Prog
     driver = new_driver(programs, Drift)
     driver.start()
     driver.advance(55)
+    driver.tally.settle()
     assert driver.tally.episode_returns != 0
     folder = RunFolder(tmp_path)
     checkpoint.save(folder.checkpoint, [folder], driver)
