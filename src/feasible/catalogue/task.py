@@ -92,7 +92,8 @@ class Task:
         if self.constraint is not None:
             env = ConstrainedEnv(self._single(render_mode, options), self.constraint, on_infeasible)
         else:
-            env = self._single(render_mode, {"on_infeasible": on_infeasible, **options})
+            judging = {"on_infeasible": on_infeasible} if isinstance(self.make, str) else {}
+            env = self._single(render_mode, {**judging, **options})
         if not isinstance(env, ConstrainedEnv):
             raise ValueError(f"Task: {self.name!r} has no constraint, and its environment brings none: give it one.")
         env.task = self
@@ -146,6 +147,8 @@ class Task:
         try:
             env: Any = gym.make(self.make, **given) if isinstance(self.make, str) else self.make(**given)
         except Exception as cause:
+            if self.constraint is None:  # one of ours, whose errors name their options
+                raise
             said = str(cause).strip().partition("\n")[0].rstrip(".")
             raise ValueError(
                 f"Task: the environment of {self.name!r} could not be made: {type(cause).__name__}: {said}."

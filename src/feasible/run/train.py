@@ -257,8 +257,8 @@ class Training:
 def check_same_task(folder: RunFolder, spec: Spec) -> None:
     """Refuse to go on with a run on an environment of other sizes, bounds or length than it was begun on."""
     begun, now = folder.about(), about_spec(spec)
-    for name in now.keys() & begun.keys():
-        if begun[name] != now[name]:
+    for name in [name for name in now if name in begun]:
+        if begun[name] != now[name] and None not in (begun[name], now[name]):  # not every environment says its length
             raise ValueError(
                 f"{name} of the environment is {now[name]}, but the run {folder.path} was begun with {begun[name]}: go "
                 "on with the environment that it was begun on, or train anew."

@@ -28,7 +28,7 @@ def use_one_thread() -> None:
 
 def _environment(folder: RunFolder) -> dict[str, str]:
     """What a run's process finds: this one's, and the folder of its task's module, if that is one of the user's."""
-    root = root_of(folder.config().task)
+    root = root_of(folder.config(named=False).task) if folder.exists() else None
     paths = [*([str(root)] if root else []), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, **({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})}
 
