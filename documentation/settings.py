@@ -54,6 +54,7 @@ _SHARED: Mapping[str, str] = {
     "twin": "two critics, of which the target takes the lesser value",
     "averaged": "the policy in use is the target actor, an average of the actor's weights",
     "target_noise": "standard deviation of the noise on the target's action, clipped at 2.5 of it",
+    "normalised": "whether networks see observations by their running mean and deviation",
 }
 _SAC: Mapping[str, str] = {
     "entropy_weight": "weight of the entropy, or its start where it is tuned",
@@ -74,7 +75,6 @@ _ROLLOUTS: Mapping[str, str] = {
     "hidden": "activation of the hidden layers",
     "log_std": "logarithm of the first policy's spread, in units of half the action box",
     "bounded": "whether the policy's mean goes through tanh",
-    "normalised": "whether networks see observations by their running mean and deviation",
     "capg": "clipped-action policy gradient, for boxes",
     "warmup": "must be 0: rollouts are of the policy from the first step on",
 }

@@ -235,8 +235,10 @@ class NFWPO(_Named):
     `critic_rate` (1e-3), `target_ratio` (1e-3), `actor_interval` and `critic_interval` (1), `hidden_layers`
     ((400, 300)), `actor_hidden` and `critic_hidden` ("relu" or "leaky_relu"), `output` ("tanh", "relu", "leaky_relu").
     `twin` (False) critics and `target_noise` (0) are TD3's. With `averaged` (False) the policy in use is an average of
-    the actor's weights. `frank_wolfe_by` ("constant"; "gap" or "search"), `frank_wolfe_inner` (1), `frank_wolfe_away`
-    (False) and `frank_wolfe_inside` (1.0) change the rule's step (`feasible.algorithms.actor_rules.FrankWolfe`).
+    the actor's weights. With `normalised` (False) networks see observations by their running mean and deviation;
+    constraints see them raw. `frank_wolfe_by` ("constant"; "gap" or "search"), `frank_wolfe_inner` (1),
+    `frank_wolfe_away` (False) and `frank_wolfe_inside` (1.0) change the rule's step
+    (`feasible.algorithms.actor_rules.FrankWolfe`).
     """
 
     method = "nfwpo"
@@ -291,8 +293,8 @@ class SAC(_Named):
     Settings, all by keyword: `entropy_weight` (0.2) and `entropy_target` (None; a number lets the weight be tuned to
     that entropy), `warmup` (1,000) steps with actions drawn from the feasible sets, `learning_starts` (1,000),
     `interval` (1) steps between updates of `updates` (1) batches each, `batch_size` (64), `replay_size` (1,000,000),
-    `discount` (0.99), `rate` (5e-4), `target_ratio` (5e-3), `hidden_layers` ((400, 300)) and `hidden` ("relu" or
-    "leaky_relu").
+    `discount` (0.99), `rate` (5e-4), `target_ratio` (5e-3), `hidden_layers` ((400, 300)), `hidden` ("relu" or
+    "leaky_relu") and `normalised` (False: networks see observations as they are).
     """
 
     method = "sac-projection"

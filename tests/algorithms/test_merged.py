@@ -24,7 +24,7 @@ SPEC = ball_task()
 UPDATES = 200
 NFWPO = DDPG(rule=FrankWolfe(0.05), noise=0.1, warmup=0, batch_size=8, replay_size=64, hidden_layers=(8,))
 # One group of seven methods and of other numbers, one of SAC, which updates at every other step, one with two critics,
-# and one whose rule asks the critic more than once.
+# one whose rule asks the critic more than once, and one that normalises observations.
 AGENTS: Sequence[Algorithm] = (
     NFWPO,
     replace(NFWPO, rule=FrankWolfe(0.2), actor_rate=1e-3),
@@ -37,8 +37,10 @@ AGENTS: Sequence[Algorithm] = (
     SAC(warmup=0, learning_starts=0, interval=2, updates=2, batch_size=4, replay_size=64, hidden_layers=(8,)),
     replace(NFWPO, twin=True, target_noise=0.2, actor_interval=2),
     replace(NFWPO, rule=FrankWolfe(0.3, by="search", inner=2, away=True)),
+    replace(NFWPO, normalised=True),
+    replace(NFWPO, normalised=True, rule=PolicyGradient(), discount=0.9),
 )
-SEEDS = (0, 1, 2, 2, 4, 5, 6, 7, 8, 9, 10)
+SEEDS = (0, 1, 2, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12)
 
 
 def recorded(agent: int) -> np.ndarray:
@@ -59,7 +61,8 @@ def first_of(algorithm: Algorithm, key: jax.Array, obs: np.ndarray) -> tuple[lis
 def first(algorithm: Algorithm, key: jax.Array, obs: np.ndarray) -> tuple[list[jax.Array], jax.Array]:
     """The first carry of an agent alone: neither its rule nor its rates matter yet, so few programs serve all."""
     if isinstance(algorithm, DDPG):
-        few = replace(NFWPO, twin=algorithm.twin, noise=jnp.asarray(algorithm.noise))  # pyright: ignore[reportArgumentType]
+        noise = jnp.asarray(algorithm.noise)
+        few = replace(NFWPO, twin=algorithm.twin, normalised=algorithm.normalised, noise=noise)  # pyright: ignore[reportArgumentType]
         return first_of(few, key, obs)
     return first_of(algorithm, key, obs)
 
@@ -69,7 +72,7 @@ def test_agents_in_a_population_learn_what_they_learn_alone() -> None:
     packets = np.stack([recorded(agent) for agent in range(len(AGENTS))], axis=1)
     obs = packets[-1, :, : SPEC.observation_size]
     together = PopulationPrograms(AGENTS, SPEC)
-    assert [group.size for group in together.groups] == [8, 1, 1, 1]
+    assert [group.size for group in together.groups] == [8, 1, 1, 1, 2]
     leaves, report = together.first(SEEDS, obs)
     reports, places = [np.asarray(report)], [leaf.unsafe_buffer_pointer() for leaf in leaves]
 
@@ -137,6 +140,7 @@ def test_what_decides_shapes_keeps_agents_apart_and_numbers_do_not() -> None:
         {"batch_size": 9},
         {"twin": True},
         {"averaged": True},
+        {"normalised": True},
         {"warmup": 1},
         {"hidden_layers": (8, 7)},
         {"actor_interval": 2},

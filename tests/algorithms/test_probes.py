@@ -67,12 +67,15 @@ METHODS: dict[str, tuple[Algorithm, Spec, int]] = {
 }
 
 
-def trained(algorithm: Algorithm, spec: Spec, steps: int) -> Callable[[jax.Array], jax.Array]:
-    """What the algorithm executes, without exploration, after so many steps on the probe: one program."""
+def trained(algorithm: Algorithm, spec: Spec, steps: int, scale: float = 1.0) -> Callable[[jax.Array], jax.Array]:
+    """What the algorithm executes, without exploration, after so many steps on the probe: one program.
+
+    The observation is `scale` times the radius.
+    """
     due, period = frozenset(algorithm.intervals), math.lcm(*algorithm.intervals.values())
 
     def observed(key: jax.Array) -> jax.Array:
-        return jax.random.uniform(key, (1,), jnp.float64, 0.2, 0.8)
+        return scale * jax.random.uniform(key, (1,), jnp.float64, 0.2, 0.8)
 
     def step(state, key: jax.Array):
         obs_key, act_key, next_key = jax.random.split(key, 3)

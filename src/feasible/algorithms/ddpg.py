@@ -23,6 +23,9 @@ The actor is never at rest, and its output wavers around what it has learned. Wi
 evaluations and policy files, is the target actor, an exponential average of the actor over about 1 / `target_ratio`
 updates, which is there anyway. The actor itself explores: learning is the same, bit for bit.
 
+With `normalised` all networks see x = (s - mean) / deviation, by running statistics of the stored transitions' s. The
+replay keeps s itself, seen by the statistics of the moment when it is drawn; the constraint sees s.
+
 Against the paper's text: actions are stored as executed (its Algorithm 2 writes the proposal, its argument needs the
 executed one); target networks start as copies; a time limit is not a termination. Actor and critic are both updated
 from the networks as they were before the update, as the snapshots of Algorithm 2 say. Against the authors' code: one
@@ -30,6 +33,7 @@ batch for both (they draw two), sampled from stored transitions only, and no def
 """
 
 from collections.abc import Mapping
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -42,6 +46,7 @@ from feasible.algorithms.adam import adam_state, adam_step, after
 from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition, is_zero
 from feasible.algorithms.nets import Actor, Critic, Hidden, Output, Twin, blend
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
+from feasible.algorithms.statistics import Statistics, absorbed, no_statistics, seen, taken_apart, with_statistics
 
 NOISE_REACH = 2.5  # deviations: TD3 draws with 0.2 and clips at 0.5
 
@@ -54,6 +59,11 @@ class DDPGState(eqx.Module):
     actor_optimiser: optax.OptState
     critic_optimiser: optax.OptState
     replay: Replay
+    statistics: Statistics | None = None
+    """Of the stored observations, where they are normalised."""
+
+
+Policy = Actor | tuple[Actor, Statistics]
 
 
 class DDPG(Algorithm[DDPGState]):
@@ -83,6 +93,8 @@ class DDPG(Algorithm[DDPGState]):
     """Standard deviation of the noise on the target's action, in units of the action; clipped at 2.5 of it."""
     averaged: bool = False
     """The policy in use is the target actor, an average of the actor's weights; the actor explores."""
+    normalised: bool = False
+    """Whether the networks see observations by their running mean and deviation."""
 
     @property
     def intervals(self) -> Mapping[str, int]:
@@ -104,10 +116,12 @@ class DDPG(Algorithm[DDPGState]):
             adam_state(self.actor_rate, actor),
             adam_state(self.critic_rate, critic),
             empty(self.replay_size, spec),
+            no_statistics(o, spec.low.dtype) if self.normalised else None,
         )
 
-    def act(self, policy: Actor, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
-        output = policy(obs, spec.low, spec.high)
+    def act(self, policy: Policy, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
+        actor, statistics = taken_apart(policy)
+        output = actor(seen(statistics, obs), spec.low, spec.high)
         intended = spec.clip(output)
         proposed = intended
         if explore:
@@ -121,7 +135,8 @@ class DDPG(Algorithm[DDPGState]):
             proposed = transition.decision.proposed
             nearest = spec.feasible_set(transition.obs).project(proposed)
             reward = reward - self.shaping * jnp.linalg.norm(proposed - nearest)
-        return eqx.tree_at(lambda s: s.replay, state, store(state.replay, transition, reward))
+        new = store(state.replay, transition, reward), absorbed(state.statistics, transition.obs)
+        return eqx.tree_at(lambda s: (s.replay, s.statistics), state, new, is_leaf=lambda leaf: leaf is None)
 
     def update(self, state: DDPGState, spec: Spec, key: PRNGKeyArray, due: frozenset[str]) -> tuple[DDPGState, Metrics]:
         batch = draw(state.replay, self.batch_size, key, spec)
@@ -159,6 +174,7 @@ class DDPG(Algorithm[DDPGState]):
             actor_optimiser,
             critic_optimiser,
             state.replay,
+            state.statistics,
         ), metrics
 
     def actor_gradient(self, state: DDPGState, spec: Spec, batch: Batch) -> tuple[Actor, Metrics]:
@@ -166,12 +182,12 @@ class DDPG(Algorithm[DDPGState]):
 
         def direction(obs: Array, proposed: Array) -> tuple[Array, Metrics]:
             def gradient(action: Array) -> Array:
-                return jax.grad(state.critic, argnums=1)(obs, action)
+                return jax.grad(state.critic, argnums=1)(seen(state.statistics, obs), action)
 
             return self.rule.direction(spec.feasible_set(obs), proposed, gradient)
 
         def loss(actor: Actor) -> tuple[Array, Metrics]:
-            actions = jax.vmap(lambda obs: actor(obs, spec.low, spec.high))(batch.obs)
+            actions = jax.vmap(lambda obs: actor(seen(state.statistics, obs), spec.low, spec.high))(batch.obs)
             proposed = jax.lax.stop_gradient(actions)
             directions, metrics = jax.vmap(direction, axis_name=STATES)(batch.obs, proposed)
             return regression_loss(actions, proposed + directions), metrics
@@ -185,17 +201,20 @@ class DDPG(Algorithm[DDPGState]):
         """Mean squared temporal-difference error of the executed actions; of two critics, their sum."""
 
         def next_value(obs: Array, noise: Array) -> Array:
-            output = state.target_actor(obs, spec.low, spec.high)
+            x = seen(state.statistics, obs)
+            output = state.target_actor(x, spec.low, spec.high)
             if not is_zero(self.target_noise):
                 noisy = spec.clip(output + self.target_noise * noise)
                 output = jnp.where(self.target_noise > 0, noisy, output)  # merged agents may have none
-            return jnp.min(state.target_critic.values(obs, self.rule.target_action(spec.feasible_set(obs), output)))
+            return jnp.min(state.target_critic.values(x, self.rule.target_action(spec.feasible_set(obs), output)))
 
         noise = jax.random.normal(key, batch.executed.shape, batch.executed.dtype).clip(-NOISE_REACH, NOISE_REACH)
         target = batch.reward + self.discount * batch.continues * jax.vmap(next_value)(batch.next_obs, noise)
-        values = jax.vmap(critic.values)(batch.obs, batch.executed)
+        x = jax.vmap(partial(seen, state.statistics))(batch.obs)
+        values = jax.vmap(critic.values)(x, batch.executed)
         loss = jnp.sum(jnp.mean(jnp.square(values - target[:, None]), axis=0))
         return loss, {"critic/value": jnp.mean(values[:, 0])}
 
-    def policy(self, state: DDPGState, *, explore: bool = False) -> Actor:
-        return state.target_actor if self.averaged and not explore else state.actor
+    def policy(self, state: DDPGState, *, explore: bool = False) -> Policy:
+        actor = state.target_actor if self.averaged and not explore else state.actor
+        return with_statistics(actor, state.statistics)

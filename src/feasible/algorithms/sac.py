@@ -10,11 +10,15 @@
             weight:  with `entropy_target`, Adam on -log w (log pi(a|s) + target)
             targets: Q'_i move towards Q_i by the ratio tau
 
+With `normalised` all networks see x = (s - mean) / deviation, by running statistics of the stored transitions' s, as in
+`feasible.algorithms.ddpg`.
+
 Log-densities are of the proposed action. Against Spinning Up, which the paper used: the warm-up draws from the feasible
 sets, a time limit is not a termination, and all networks of one update are those from before it.
 """
 
 from collections.abc import Mapping
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -27,6 +31,7 @@ from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transit
 from feasible.algorithms.gaussian import SquashedGaussian
 from feasible.algorithms.nets import Critic, Hidden, blend
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
+from feasible.algorithms.statistics import Statistics, absorbed, no_statistics, seen, taken_apart, with_statistics
 
 Critics = tuple[Critic, Critic]
 
@@ -40,6 +45,11 @@ class SACState(eqx.Module):
     critic_optimiser: optax.OptState
     weight_optimiser: optax.OptState
     replay: Replay
+    statistics: Statistics | None = None
+    """Of the stored observations, where they are normalised."""
+
+
+Policy = SquashedGaussian | tuple[SquashedGaussian, Statistics]
 
 
 class SAC(Algorithm[SACState]):
@@ -61,6 +71,8 @@ class SAC(Algorithm[SACState]):
     target_ratio: float = 5e-3
     hidden_layers: tuple[int, ...] = (400, 300)
     hidden: Hidden = "relu"
+    normalised: bool = False
+    """Whether the networks see observations by their running mean and deviation."""
 
     @property
     def intervals(self) -> Mapping[str, int]:
@@ -86,17 +98,19 @@ class SAC(Algorithm[SACState]):
             adam_state(self.rate, critics),
             adam_state(self.rate, log_weight),
             empty(self.replay_size, spec),
+            no_statistics(o, spec.low.dtype) if self.normalised else None,
         )
 
-    def act(
-        self, policy: SquashedGaussian, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool
-    ) -> Decision:
-        intended = policy.mode(obs, spec.low, spec.high)
-        proposed = policy.sample(obs, key, spec.low, spec.high)[0] if explore else intended
+    def act(self, policy: Policy, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
+        actor, statistics = taken_apart(policy)
+        x = seen(statistics, obs)
+        intended = actor.mode(x, spec.low, spec.high)
+        proposed = actor.sample(x, key, spec.low, spec.high)[0] if explore else intended
         return spec.decide(obs, proposed, intended)
 
     def observe(self, state: SACState, spec: Spec, transition: Transition) -> SACState:
-        return eqx.tree_at(lambda s: s.replay, state, store(state.replay, transition, transition.reward))
+        new = store(state.replay, transition, transition.reward), absorbed(state.statistics, transition.obs)
+        return eqx.tree_at(lambda s: (s.replay, s.statistics), state, new, is_leaf=lambda leaf: leaf is None)
 
     def update(self, state: SACState, spec: Spec, key: PRNGKeyArray, due: frozenset[str]) -> tuple[SACState, Metrics]:
         replay = state.replay
@@ -133,7 +147,7 @@ class SAC(Algorithm[SACState]):
         }
         targets = blend(state.target_critics, critics, self.target_ratio)
         optimisers = (actor_optimiser, critic_optimiser, weight_optimiser)
-        return SACState(actor, critics, targets, log_weight, *optimisers, state.replay), metrics
+        return SACState(actor, critics, targets, log_weight, *optimisers, state.replay, state.statistics), metrics
 
     def actor_loss(
         self, actor: SquashedGaussian, state: SACState, spec: Spec, batch: Batch, keys: PRNGKeyArray
@@ -141,8 +155,9 @@ class SAC(Algorithm[SACState]):
         """Mean of w log pi(a|s) - min_i Q_i(s, a), and the policy's entropy."""
 
         def one(obs: Array, key: PRNGKeyArray) -> tuple[Array, Array]:
-            action, density = actor.sample(obs, key, spec.low, spec.high)
-            return least_value(state.critics, obs, action), density
+            x = seen(state.statistics, obs)
+            action, density = actor.sample(x, key, spec.low, spec.high)
+            return least_value(state.critics, x, action), density
 
         values, densities = jax.vmap(one)(batch.obs, keys)
         return jnp.mean(jnp.exp(state.log_weight) * densities - values), -jnp.mean(densities)
@@ -151,15 +166,17 @@ class SAC(Algorithm[SACState]):
         """Sum of both critics' mean squared temporal-difference errors at the executed actions."""
 
         def next_value(obs: Array, key: PRNGKeyArray) -> Array:
-            action, density = state.actor.sample(obs, key, spec.low, spec.high)
-            return least_value(state.target_critics, obs, action) - jnp.exp(state.log_weight) * density
+            x = seen(state.statistics, obs)
+            action, density = state.actor.sample(x, key, spec.low, spec.high)
+            return least_value(state.target_critics, x, action) - jnp.exp(state.log_weight) * density
 
         target = batch.reward + self.discount * batch.continues * jax.vmap(next_value)(batch.next_obs, keys)
-        errors = [jax.vmap(critic)(batch.obs, batch.executed) - target for critic in critics]
+        x = jax.vmap(partial(seen, state.statistics))(batch.obs)
+        errors = [jax.vmap(critic)(x, batch.executed) - target for critic in critics]
         return sum((jnp.mean(jnp.square(error)) for error in errors), jnp.zeros((), target.dtype))
 
-    def policy(self, state: SACState, *, explore: bool = False) -> SquashedGaussian:
-        return state.actor
+    def policy(self, state: SACState, *, explore: bool = False) -> Policy:
+        return with_statistics(state.actor, state.statistics)
 
 
 def least_value(critics: Critics, obs: Float[Array, " o"], action: Float[Array, " n"]) -> Float[Array, ""]:

@@ -1,8 +1,12 @@
 """Running mean and variance of observations, kept in the training state, by which networks see them normalised."""
 
+from typing import TypeVar
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
+
+Net = TypeVar("Net")
 
 LIMIT = 5.0  # normalised observations are clipped to so many standard deviations
 
@@ -34,3 +38,23 @@ class Statistics(eqx.Module):
 
 def no_statistics(size: int, dtype: jnp.dtype) -> Statistics:
     return Statistics(jnp.zeros(size, dtype), jnp.zeros(size, dtype), jnp.zeros((), jnp.int32))
+
+
+def seen(statistics: Statistics | None, obs: Float[Array, " o"]) -> Float[Array, " o"]:
+    """The observation as networks see it: raw, where no statistics are kept."""
+    return obs if statistics is None else statistics.normalise(obs)
+
+
+def absorbed(statistics: Statistics | None, obs: Float[Array, " o"]) -> Statistics | None:
+    """The statistics, where some are kept, with one observation more."""
+    return None if statistics is None else statistics.absorb(obs)
+
+
+def with_statistics(net: Net, statistics: Statistics | None) -> Net | tuple[Net, Statistics]:
+    """A policy: the network alone, or with the statistics by which it sees observations."""
+    return net if statistics is None else (net, statistics)
+
+
+def taken_apart(policy: Net | tuple[Net, Statistics]) -> tuple[Net, Statistics | None]:
+    """The network of a policy, and its statistics."""
+    return policy if isinstance(policy, tuple) else (policy, None)

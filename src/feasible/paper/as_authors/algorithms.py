@@ -12,10 +12,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from feasible.algorithms.actor_rules import Action, ActionGradient, ThroughProjection
 from feasible.algorithms.adam import adam_state
 from feasible.algorithms.base import Decision, Metrics, Spec, Transition
-from feasible.algorithms.ddpg import DDPG, DDPGState
+from feasible.algorithms.ddpg import DDPG, DDPGState, Policy
 from feasible.algorithms.fwpo_critic import BikeTable, TableState
 from feasible.algorithms.nets import Actor
 from feasible.algorithms.replay import Batch, Replay, draw
+from feasible.algorithms.statistics import seen, taken_apart
 from feasible.sets.base import ActionSet
 
 
@@ -87,11 +88,12 @@ class AuthorsDDPG(DDPG):
             return jax.random.uniform(key, shape, dtype, *self.warmup_range)
         return super().warmup_proposal(spec, obs, key)
 
-    def act(self, policy: Actor, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
+    def act(self, policy: Policy, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
         decision = super().act(policy, spec, obs, key, explore=explore)
         if not (explore and self.noise_clipped_alone):
             return decision
-        output = policy(obs, spec.low, spec.high)
+        actor, statistics = taken_apart(policy)
+        output = actor(seen(statistics, obs), spec.low, spec.high)
         noise = jnp.asarray(self.noise, output.dtype) * jax.random.normal(key, output.shape, output.dtype)
         return spec.decide(obs, output + spec.clip(noise), decision.intended)
 
