@@ -320,8 +320,8 @@ def test_environments_that_do_not_fit_are_named() -> None:
     with pytest.raises(ValueError, match="the action space must have finite bounds"):
         fs.NFWPO(fs.constrain(unbounded, force))  # pyright: ignore[reportArgumentType]
     pictures = Drift()
-    pictures.observation_space = gym.spaces.Box(0, 1, (3, 3), np.float32)
-    with pytest.raises(ValueError, match="observations must be a one-dimensional Box"):
+    pictures.observation_space = gym.spaces.Box(0, 255, (3, 3, 3), np.uint8)
+    with pytest.raises(ValueError, match="env: obs is an image"):
         fs.NFWPO(fs.constrain(pictures, lambda obs: fs.sets.Ball(jnp.zeros(2), 1.0)))  # pyright: ignore[reportArgumentType]
 
 

@@ -8,7 +8,7 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import gymnasium as gym
 import jax
@@ -24,6 +24,7 @@ from feasible.algorithms.description import build_algorithm, changed
 from feasible.catalogue.registry import find_method, name_of
 from feasible.catalogue.task import Task
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Judge
+from feasible.constraints.observations import MisfitError
 from feasible.run.config import RunConfig
 from feasible.run.disk import checkpoint
 from feasible.run.drive.lone import Lone
@@ -136,9 +137,12 @@ class Agent:
             raise KeyboardInterrupt
         return self
 
-    def predict(self, obs: ArrayLike) -> NDArray[np.float32]:
-        """The action for an observation (or a batch of them), without exploration; always feasible."""
-        rows = np.asarray(obs, np.float32)
+    def predict(self, obs: ArrayLike | Mapping[str, Any] | tuple[Any, ...]) -> NDArray[np.float32]:
+        """The action for an observation (or a batch of them), without exploration; always feasible.
+
+        Of a Dict or Tuple space it is as the environment gives it, or flat as `env.layout.flat` makes it.
+        """
+        rows = self._rows(obs)
         single = rows.ndim == 1
         if rows.shape[-1:] != (self._spec.observation_size,) or rows.ndim > 2:
             raise ValueError(
@@ -155,6 +159,15 @@ class Agent:
             judge = Judge(self._spec.constraint, "raise", batched=False)
             raise judge.explain(batch[refused[0]], actions[refused[0]], " of predict")
         return actions[0] if single else actions
+
+    def _rows(self, obs: Any) -> NDArray[np.float32]:
+        """The vector of an observation, or rows of them."""
+        if self._spec.layout is None:
+            return np.asarray(obs, np.float32)
+        try:
+            return self._spec.layout.read(obs)
+        except MisfitError as misfit:
+            raise ValueError(f"predict: {misfit}.") from None
 
     def evaluate(
         self, episodes: int = 10, *, seed: int = 0, env: "gym.Env | Callable[[], gym.Env] | None" = None

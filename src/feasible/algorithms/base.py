@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 
 from feasible.constraints import Constraint
+from feasible.constraints.observations import Layout
 from feasible.sets.base import ActionSet
 
 State = TypeVar("State")
@@ -30,6 +31,8 @@ class Spec(eqx.Module):
     high: Float[Array, " n"]
     constraint: Constraint = eqx.field(static=True)
     episode_length: int | None = eqx.field(static=True, default=None)
+    layout: Layout | None = eqx.field(static=True, default=None)
+    """Where the parts of an observation with a structure are in the vectors that algorithms see."""
 
     @property
     def action_size(self) -> int:

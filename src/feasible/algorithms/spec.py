@@ -3,9 +3,11 @@
 import gymnasium as gym
 import jax.numpy as jnp
 import numpy as np
+from gymnasium.spaces.utils import flatdim
 
 from feasible.algorithms.base import Spec
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv
+from feasible.constraints.observations import layout_of
 
 
 def spec_of(env: ConstrainedEnv | ConstrainedVectorEnv) -> Spec:
@@ -16,11 +18,7 @@ def spec_of(env: ConstrainedEnv | ConstrainedVectorEnv) -> Spec:
         length = time_limit(singles[0]) if singles else getattr(env.env, "episode_length", None)
     else:
         observations, actions, length = env.observation_space, env.action_space, time_limit(env.env)
-    if not isinstance(observations, gym.spaces.Box) or len(observations.shape) != 1:
-        raise ValueError(
-            f"env: observations must be a one-dimensional Box, got {observations}; "
-            "wrap the environment with gymnasium.wrappers.FlattenObservation before constraining it."
-        )
+    layout = layout_of(observations)
     if not isinstance(actions, gym.spaces.Box) or len(actions.shape) != 1:
         raise ValueError(f"env: the action space must be a one-dimensional Box, got {actions}.")
     if not (np.all(np.isfinite(actions.low)) and np.all(np.isfinite(actions.high))):
@@ -29,7 +27,8 @@ def spec_of(env: ConstrainedEnv | ConstrainedVectorEnv) -> Spec:
             "wrap the environment with gymnasium.wrappers.RescaleAction or give its Box bounds."
         )
     low, high = (jnp.asarray(bound, jnp.float32) for bound in (actions.low, actions.high))
-    return Spec(observations.shape[0], low, high, env.constraint, length)
+    size = layout.size if layout is not None else flatdim(observations)
+    return Spec(size, low, high, env.constraint, length, layout)
 
 
 def time_limit(env: gym.Env) -> int | None:

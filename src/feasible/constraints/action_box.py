@@ -22,7 +22,7 @@ Constraint: TypeAlias = Callable[[Observation], ActionSet]
 
 
 @dataclass(frozen=True)
-class _Boxed:
+class Boxed:
     """A constraint and an action box, whose entries may be infinite. Equal ones are interchangeable."""
 
     constraint: Constraint
@@ -34,7 +34,7 @@ class _Boxed:
 
 
 @dataclass(frozen=True)
-class Clipped(_Boxed):
+class Clipped(Boxed):
     """The constraint with every set clipped to the box."""
 
     def __call__(self, obs: Observation) -> ActionSet:
@@ -46,7 +46,7 @@ class Clipped(_Boxed):
 
 
 @dataclass(frozen=True)
-class Watched(_Boxed):
+class Watched(Boxed):
     """The constraint as it is: its sets may reach out of the box, so every action is tested against it."""
 
     def excess(self, action: Float[Array, " n"] | NDArray[np.floating]) -> Float[Array, " 2n"]:
@@ -90,7 +90,7 @@ def in_action_box(constraint: Constraint, space: gym.spaces.Box, obs: Observatio
     low, high = tuple(space.low.tolist()), tuple(space.high.tolist())
     if not np.isfinite([low, high]).any():
         return constraint
-    if isinstance(constraint, _Boxed) and (constraint.low, constraint.high) == (low, high):
+    if isinstance(constraint, Boxed) and (constraint.low, constraint.high) == (low, high):
         return constraint
     constants = _constant_leaves(constraint, obs)
     if all(leaf is not None for leaf in constants):

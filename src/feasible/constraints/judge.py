@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from feasible.constraints.action_box import Constraint, Observation, Watched, certified
+from feasible.constraints.observations import layout_behind
 from feasible.errors import EmptySetError, InfeasibleActionError
 
 OnInfeasible: TypeAlias = Literal["raise", "project"]
@@ -53,16 +54,17 @@ class Judge:
         try:
             feasible_set = self.constraint(obs)
         except EmptySetError as cause:
-            return EmptySetError(f"The feasible set{who} of observation {_short(obs)} is empty: {cause}")
+            return EmptySetError(f"The feasible set{who} of observation {self._short(obs)} is empty: {cause}")
         except ValueError as cause:
             return InfeasibleActionError(
-                f"The feasible set{who} of observation {_short(obs)} cannot be made, so no action is executed: {cause}"
+                f"The feasible set{who} of observation {self._short(obs)} cannot be made, so no action is executed: "
+                f"{cause}"
             )
         if any(np.isnan(leaf).any() for leaf in jax.tree.leaves(feasible_set)):
             kind = type(feasible_set).__name__
             return InfeasibleActionError(
-                f"The feasible set{who} of observation {_short(obs)}, a {kind}, has a NaN in its numbers, so no action "
-                "is executed: the constraint must return finite ones."
+                f"The feasible set{who} of observation {self._short(obs)}, a {kind}, has a NaN in its numbers, so no "
+                "action is executed: the constraint must return finite ones."
             )
         return None
 
@@ -93,6 +95,11 @@ class Judge:
             "and was not executed; pass it through the set's execute, or use on_infeasible='project'."
         )
 
-
-def _short(obs: Observation) -> str:
-    return np.array2string(np.asarray(obs), precision=4, threshold=16) if isinstance(obs, np.ndarray) else repr(obs)
+    def _short(self, obs: Observation) -> str:
+        layout = layout_behind(self.constraint)
+        if layout is not None:
+            told = jax.tree.map(
+                lambda leaf: np.round(np.asarray(leaf, float), 4).tolist(), layout.rebuild(jnp.asarray(obs))
+            )
+            return f"{told!r:.400}"
+        return np.array2string(np.asarray(obs), precision=4, threshold=16) if isinstance(obs, np.ndarray) else repr(obs)

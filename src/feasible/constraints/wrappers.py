@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from feasible.constraints.action_box import Constraint, Observation, in_action_box
 from feasible.constraints.judge import Judge, OnInfeasible
-from feasible.constraints.outcomes import restarted, restarted_copies, stepped, stepped_copies
+from feasible.constraints.observations import Layout, judged_by, layout_of
+from feasible.constraints.outcomes import (
+    flattened,
+    flattened_copies,
+    restarted,
+    restarted_copies,
+    stepped,
+    stepped_copies,
+)
 from feasible.errors import InfeasibleActionError, InvalidStepError
 from feasible.sets.base import ActionSet
 
@@ -22,6 +30,9 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
     `on_infeasible="raise"` refuses an infeasible action with `InfeasibleActionError` and does not step;
     `"project"` executes the set's answer to it, and reports both under `executed_action` and `proposed_violation` in
     `info`. The constraint is at hand as `env.constraint`, the current set as `env.action_set()`.
+
+    Of observations with a structure (a Dict, say) the constraint sees the structure, in float32 and int32. Then
+    `env.layout` is not None, `env.constraint` is a function of their vectors, and `env.layout.flat(obs)` is the vector.
     """
 
     task: object = None
@@ -30,17 +41,18 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
     def __init__(self, env: gym.Env, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         RecordConstructorArgs.__init__(self, constraint=constraint, on_infeasible=on_infeasible)
         gym.Wrapper.__init__(self, env)
-        self.constraint = _in_spaces(constraint, env.action_space, env.observation_space)
+        self.layout = _layout(env.observation_space)
+        self.constraint = _in_spaces(constraint, env.action_space, env.observation_space, self.layout)
         self.on_infeasible: OnInfeasible = on_infeasible
         self._judge = Judge(self.constraint, on_infeasible, batched=False)
-        self._shape = _array_shape(env.observation_space)
+        self._form = self.layout or _array_shape(env.observation_space)
         self._obs: Observation = None
         self._made = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, object] | None = None):
         self._obs, self._made = None, 0
-        obs, info = restarted(self.env, self._shape, 0, seed=seed, options=options)
-        self._obs = _copy(obs)
+        obs, info = restarted(self.env, self._form, 0, seed=seed, options=options)
+        self._obs = _copy(flattened(obs, self._form, 0))
         return obs, info
 
     def step(self, action: NDArray[np.floating]):
@@ -52,11 +64,12 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
         if self.on_infeasible == "project":
             action = np.array(verdict.executed, self.env.action_space.dtype)  # the environment's own, to write to
         try:
-            obs, reward, terminated, truncated, info = stepped(self.env, action, self._shape, self._made + 1)
+            obs, reward, terminated, truncated, info = stepped(self.env, action, self._form, self._made + 1)
+            judged = flattened(obs, self._form, self._made + 1)
         except InvalidStepError:
             self._obs = None  # where the environment is now is not known
             raise
-        self._obs, self._made = _copy(obs), self._made + 1
+        self._obs, self._made = _copy(judged), self._made + 1
         if self.on_infeasible == "project":
             violation = float(verdict.proposed_violation)
             executed = np.array(verdict.executed, action.dtype)
@@ -94,17 +107,18 @@ class ConstrainedVectorEnv(VectorWrapper):
 
     def __init__(self, env: VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         super().__init__(env)
-        self.constraint = _in_spaces(constraint, env.single_action_space, env.single_observation_space)
+        self.layout = _layout(env.single_observation_space)
+        self.constraint = _in_spaces(constraint, env.single_action_space, env.single_observation_space, self.layout)
         self.on_infeasible: OnInfeasible = on_infeasible
         self._judge = Judge(self.constraint, on_infeasible, batched=True)
-        self._shape = _array_shape(env.observation_space)
+        self._form = self.layout or _array_shape(env.observation_space)
         self._obs: Observation = None
         self._made = 0
 
     def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, object] | None = None):
         self._obs, self._made = None, 0
-        obs, info = restarted_copies(self.env, self._shape, 0, seed=seed, options=options)
-        self._obs = _copy(obs)
+        obs, info = restarted_copies(self.env, self._form, 0, seed=seed, options=options)
+        self._obs = _copy(flattened_copies(obs, self._form, self.num_envs, 0))
         return obs, info
 
     def step(self, actions: NDArray[np.floating]):
@@ -119,12 +133,13 @@ class ConstrainedVectorEnv(VectorWrapper):
         if self.on_infeasible == "project":
             actions = np.array(verdict.executed, self.env.action_space.dtype)  # the environment's own, to write to
         try:
-            outcome = stepped_copies(self.env, actions, self._shape, self._made + 1)
+            outcome = stepped_copies(self.env, actions, self._form, self._made + 1)
+            judged = flattened_copies(outcome[0], self._form, self.num_envs, self._made + 1)
         except InvalidStepError:
             self._obs = None  # where the copies are now is not known
             raise
         obs, rewards, terminated, truncated, info = outcome
-        self._obs, self._made = _copy(obs), self._made + 1
+        self._obs, self._made = _copy(judged), self._made + 1
         if self.on_infeasible == "project":
             violation = np.array(verdict.proposed_violation)
             executed = np.array(verdict.executed, actions.dtype)
@@ -149,26 +164,37 @@ def constrain(
 
     Works for any Gymnasium environment or vector environment with a one-dimensional Box action space. The constraint
     is a pure JAX function of the raw observation, for example
-    `lambda obs: feasible.sets.WeightedL1Box(weights=obs[11:17], budget=20.0, bound=1.0)`.
+    `lambda obs: feasible.sets.WeightedL1Box(weights=obs[11:17], budget=20.0, bound=1.0)`, or of a Dict
+    `lambda obs: feasible.sets.Ball(obs["centre"], obs["radius"])`.
     """
     wrapper = ConstrainedVectorEnv if isinstance(env, VectorEnv) else ConstrainedEnv
     return wrapper(cast(gym.Env, env), constraint, on_infeasible)  # pyright: ignore[reportArgumentType]
 
 
-def _in_spaces(constraint: Constraint, action_space: gym.Space, observation_space: gym.Space) -> Constraint:
-    """The constraint in the action space, or a sentence that says what does not fit."""
+def _in_spaces(
+    constraint: Constraint, action_space: gym.Space, observation_space: gym.Space, layout: Layout | None
+) -> Constraint:
+    """The constraint in the action space, on what actions are judged by, or a sentence that says what does not fit."""
     if not isinstance(action_space, gym.spaces.Box) or len(action_space.shape) != 1:
         raise ValueError(
             f"constrain: the action space must be a one-dimensional Box, got {action_space}; "
             "flatten it with a Gymnasium wrapper first."
         )
     obs = observation_space.sample()
+    if layout is not None:
+        constraint, obs = judged_by(constraint, layout), layout.flat(obs)
     try:
         feasible_set = jax.eval_shape(constraint, obs)
     except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as cause:
         raise ValueError(
             "constrain: the constraint must be a pure JAX function of the observation, without Python branches on it "
             "or NumPy calls; use jax.numpy."
+        ) from cause
+    except KeyError as cause:
+        if not isinstance(observation_space, gym.spaces.Dict):
+            raise
+        raise ValueError(
+            f"constrain: the constraint reads {cause} of the observation, which has {', '.join(observation_space)}."
         ) from cause
     if not isinstance(feasible_set, ActionSet):
         found = "an array" if isinstance(feasible_set, jax.ShapeDtypeStruct) else type(feasible_set).__name__
@@ -179,6 +205,15 @@ def _in_spaces(constraint: Constraint, action_space: gym.Space, observation_spac
             f"has {action_space.shape[0]} entries."
         )
     return in_action_box(constraint, action_space, obs)
+
+
+def _layout(space: gym.Space) -> Layout | None:
+    """How actions are judged by observations that have a structure. Those that only agents of other libraries take, as
+    images, have none: actions are judged by them as they are."""
+    try:
+        return layout_of(space)
+    except ValueError:
+        return None
 
 
 def _array_shape(space: gym.Space) -> tuple[int, ...] | None:

@@ -12,7 +12,7 @@ from gymnasium.spaces.utils import flatdim
 from jaxtyping import Array, Bool, Float, PyTree
 
 from feasible.constraints import ConstrainedVectorEnv, Judge
-from feasible.constraints.outcomes import restarted_copies, stepped_copies
+from feasible.constraints.outcomes import flattened_copies, restarted_copies, stepped_copies
 from feasible.run.drive.faults import NotFiniteError
 from feasible.run.drive.lone import Lone
 from feasible.run.drive.population import Population
@@ -89,13 +89,14 @@ def play(
     `refuse` hears of a copy that cannot go on, and says which copies are given up with it.
     """
     simulator, judge = env.env, Judge(env.constraint, "raise", batched=False)
-    shape, step, wire = simulator.observation_space.shape, 0, Wire(0, flatdim(simulator.single_action_space))
-    obs, _ = restarted_copies(simulator, shape, step, seed=seeds)
+    form, step = env.layout or simulator.observation_space.shape, 0
+    wire = Wire(0, flatdim(simulator.single_action_space))
+    obs, _ = restarted_copies(simulator, form, step, seed=seeds)
     returns, largest = np.zeros(len(seeds)), np.zeros(len(seeds))
     given_up = np.zeros(len(seeds), bool) if left_out is None else left_out.copy()
     running = ~given_up
     while running.any():
-        seen = np.asarray(obs, np.float32)
+        seen = np.asarray(flattened_copies(obs, form, len(seeds), step), np.float32)
         rows = act(seen)
         violations, tolerances = wire.certificate(rows)
         actions = wire.executed(rows).copy()  # the environment's own, to write to
@@ -109,7 +110,7 @@ def play(
             actions = np.where(given_up[:, None], actions[np.argmax(running)], actions)
         np.maximum(largest, violations, out=largest, where=running)
         step += 1
-        obs, rewards, terminated, truncated, _ = stepped_copies(simulator, actions, shape, step)
+        obs, rewards, terminated, truncated, _ = stepped_copies(simulator, actions, form, step)
         for copy in np.flatnonzero(running & ~np.isfinite(rewards)).tolist():
             if not given_up[copy]:
                 error = NotFiniteError(

@@ -66,7 +66,7 @@ def export_policy(
             "calling_convention": exported.calling_convention_version,
             "platforms": list(exported.platforms),
         },
-        "input": {"observations": {"shape": ["batch", spec.observation_size], "dtype": "float32"}},
+        "input": {"observations": {"shape": ["batch", spec.observation_size], "dtype": "float32", **_parts(spec)}},
         "output": {
             "action": {"shape": ["batch", spec.action_size], "dtype": "float32"},
             "violation": {"shape": ["batch"], "dtype": "float32"},
@@ -97,6 +97,11 @@ def _program(algorithm: Algorithm, spec: Spec, policy: PyTree[Array]) -> jax.exp
     observations = jax.ShapeDtypeStruct((batch, spec.observation_size), jnp.float32)
     with _no_locations():
         return jax.export.export(jax.jit(act), platforms=PLATFORMS)(observations)
+
+
+def _parts(spec: Spec) -> dict[str, object]:
+    """Where the parts of an observation with a structure are in its vector: [first place, last place, how]."""
+    return {} if spec.layout is None else {"parts": {part: place for part, *place in spec.layout.entries()}}
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from feasible.algorithms.spec import spec_of
 from feasible.catalogue import registry
+from feasible.constraints.outcomes import flattened
 from feasible.run.drive.programs import Policy, compiled_policy
 from feasible.run.drive.wire import wire_of
 from feasible.run.evaluate import Evaluation, evaluate, evaluation_seeds
@@ -45,7 +46,7 @@ def film(act: Policy, policy: object, task: str, seed: int, path: Path) -> None:
     import imageio.v2 as imageio  # brings its encoders along: only for films
 
     env = registry.make(task, render_mode="rgb_array")
-    wire = wire_of(spec_of(env))
+    wire, layout = wire_of(spec_of(env)), env.layout
     obs, _ = env.reset(seed=seed)
     path.parent.mkdir(parents=True, exist_ok=True)
     rate = float(env.metadata.get("render_fps", 30))
@@ -59,7 +60,8 @@ def film(act: Policy, policy: object, task: str, seed: int, path: Path) -> None:
         running = True
         while running:
             writer.append_data(_even(np.asarray(env.render())))  # pyright: ignore[reportAttributeAccessIssue]
-            row = np.asarray(act(policy, np.asarray(obs, np.float32)[None]))[0]
+            seen = np.asarray(flattened(obs, layout, 0), np.float32)
+            row = np.asarray(act(policy, seen[None]))[0]
             obs, _, terminated, truncated, _ = env.step(wire.executed(row).copy())
             running = not (terminated or truncated)
     env.close()

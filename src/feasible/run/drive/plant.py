@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 from feasible.algorithms.base import Spec
 from feasible.algorithms.spec import spec_of
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv
-from feasible.constraints.outcomes import check_observation, restarted, restarted_copies, stepped, stepped_copies
+from feasible.constraints.outcomes import (
+    check_observation,
+    flattened,
+    flattened_copies,
+    restarted,
+    restarted_copies,
+    stepped,
+    stepped_copies,
+)
 from feasible.run.drive.faults import NotFiniteError, finite, observed_fault
 from feasible.run.drive.wire import Wire, wire_of
 
@@ -124,22 +132,23 @@ class SinglePlant(Plant[gym.Env]):
 
     def __init__(self, env: ConstrainedEnv):
         super().__init__(env)
-        self.env, self._wrapper, self._shape = env.env, env, (self.spec.observation_size,)
+        self.env, self._wrapper, self._form = env.env, env, self.spec.layout or (self.spec.observation_size,)
         self._saves = _restorable(self.env)
         self._beginning: int | None = None
         """The seed of the running episode, before its first step, where it is known."""
 
     def _restart(self, seeds: Sequence[int], step: int) -> NDArray:
         self._wrapper.forget()
-        obs, _ = restarted(self.env, self._shape, step, seed=seeds[0])
+        obs, _ = restarted(self.env, self._form, step, seed=seeds[0])
         self._beginning = seeds[0]
-        return np.asarray(obs)[None]
+        return np.asarray(flattened(obs, self._form, step))[None]
 
     def step(self, actions: Float[np.ndarray, "1 n"], step: int) -> Steps:
-        next_obs, reward, terminated, truncated, _ = stepped(self.env, actions[0], self._shape, step)
+        next_obs, reward, terminated, truncated, _ = stepped(self.env, actions[0], self._form, step)
+        next_obs = flattened(next_obs, self._form, step)
         seen, ended, self._beginning = next_obs, bool(terminated or truncated), None
         if ended and self.awaited is None:
-            seen, _ = restarted(self.env, self._shape, step)
+            seen = flattened(restarted(self.env, self._form, step)[0], self._form, step)
         elif ended:
             seen = self._restart([_episode_seed(self.awaited, step)], step)[0]
         packets = self.wire.pack(1, next_obs, seen, reward, terminated, truncated)
@@ -177,19 +186,20 @@ class VectorPlant(Plant[VectorEnv]):
             raise ValueError("env: episodes must start again in the step that ends them (AutoresetMode.SAME_STEP).")
         super().__init__(env)
         self.env, self.copies = env.env, env.num_envs
-        self._shape = (self.copies, self.spec.observation_size)
+        self._form = self.spec.layout or (self.copies, self.spec.observation_size)
 
     def _restart(self, seeds: Sequence[int], step: int) -> NDArray:
-        return restarted_copies(self.env, self._shape, step, seed=list(seeds))[0]
+        seen, _ = restarted_copies(self.env, self._form, step, seed=list(seeds))
+        return flattened_copies(seen, self._form, self.copies, step)
 
     def step(self, actions: Float[np.ndarray, "copies n"], step: int) -> Steps:
-        seen, rewards, terminated, truncated, infos = stepped_copies(self.env, actions, self._shape, step)
+        seen, rewards, terminated, truncated, infos = stepped_copies(self.env, actions, self._form, step)
+        seen = flattened_copies(seen, self._form, self.copies, step)
         packets = self.wire.pack(self.copies, seen, seen, rewards, terminated, truncated)
         ended = terminated | truncated
         if ended.any():
             for copy in np.flatnonzero(ended):
-                check_observation(infos["final_obs"][copy], self._shape[1:], step, f" of copy {copy}")
-                self.wire.next_obs(packets)[copy] = infos["final_obs"][copy]
+                self.wire.next_obs(packets)[copy] = self._final(infos["final_obs"][copy], step, f" of copy {copy}")
         return Steps(self.wire, packets, rewards, ended)
 
     @property
@@ -210,6 +220,13 @@ class VectorPlant(Plant[VectorEnv]):
         for copy, env in enumerate(self._singles()):
             own = {name.removeprefix(f"{copy}/"): array for name, array in state.items() if name.startswith(f"{copy}/")}
             env.get_wrapper_attr("set_state")(own)
+
+    def _final(self, obs: object, step: int, of: str) -> NDArray:
+        """The last observation of an episode."""
+        if self.spec.layout is not None:
+            return flattened(obs, self.spec.layout, step, of)
+        check_observation(obs, (self.spec.observation_size,), step, of)
+        return np.asarray(obs)
 
     def _singles(self) -> Sequence[gym.Env]:
         """The single environments, where the copies are no more than these."""
