@@ -142,7 +142,7 @@ class Task:
 
     def _single(self, render_mode: str | None, options: Mapping[str, object]) -> gym.Env:
         given: dict[str, Any] = {**self.options, **options}
-        if render_mode is not None or isinstance(self.make, str):
+        if render_mode is not None:
             given["render_mode"] = render_mode
         try:
             env: Any = gym.make(self.make, **given) if isinstance(self.make, str) else self.make(**given)
