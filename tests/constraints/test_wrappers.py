@@ -80,7 +80,7 @@ def test_gymnasiums_checker_passes_in_project_mode() -> None:
     env = fs.constrain(
         gym.make("Pendulum-v1"), lambda obs: fs.sets.Box([-1.0], jnp.abs(obs[:1])), on_infeasible="project"
     )
-    check_env(env, skip_render_check=True)  # pyright: ignore[reportArgumentType]
+    check_env(env, skip_render_check=True)
 
 
 def test_non_finite_and_misshapen_actions_are_refused() -> None:
@@ -139,7 +139,7 @@ def test_what_constrain_refuses() -> None:
     with pytest.raises(ValueError, match="pure JAX function"):
         fs.constrain(Integrator(), lambda obs: fs.sets.Ball(np.zeros(2), 1.0 if obs[0] > 0 else 2.0))
     with pytest.raises(ValueError, match="on_infeasible must be"):
-        fs.constrain(Integrator(), shrinking, on_infeasible="ignore")  # pyright: ignore[reportArgumentType]
+        fs.constrain(Integrator(), shrinking, on_infeasible="ignore")  # pyright: ignore[reportCallIssue, reportArgumentType]
     with pytest.raises(gym.error.ResetNeeded, match="call reset before step"):
         fs.constrain(Integrator(), shrinking).step(np.zeros(2, np.float32))
 

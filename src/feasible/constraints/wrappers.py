@@ -1,6 +1,6 @@
 """Environments that insist on their constraint: an action outside its feasible set is refused or repaired."""
 
-from typing import cast
+from typing import overload
 
 import gymnasium as gym
 import jax
@@ -139,6 +139,12 @@ class ConstrainedVectorEnv(VectorWrapper):
         self._obs = _copy(obs)
 
 
+@overload
+def constrain(env: gym.Env, constraint: Constraint, on_infeasible: OnInfeasible = "raise") -> ConstrainedEnv: ...
+@overload
+def constrain(
+    env: VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"
+) -> ConstrainedVectorEnv: ...
 def constrain(
     env: gym.Env | VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"
 ) -> ConstrainedEnv | ConstrainedVectorEnv:
@@ -148,8 +154,9 @@ def constrain(
     is a pure JAX function of the raw observation, for example
     `lambda obs: feasible.sets.WeightedL1Box(weights=obs[11:17], budget=20.0, bound=1.0)`.
     """
-    wrapper = ConstrainedVectorEnv if isinstance(env, VectorEnv) else ConstrainedEnv
-    return wrapper(cast(gym.Env, env), constraint, on_infeasible)  # pyright: ignore[reportArgumentType]
+    if isinstance(env, VectorEnv):
+        return ConstrainedVectorEnv(env, constraint, on_infeasible)
+    return ConstrainedEnv(env, constraint, on_infeasible)
 
 
 def _in_spaces(constraint: Constraint, action_space: gym.Space, observation_space: gym.Space) -> Constraint:
