@@ -15,6 +15,7 @@ from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from feasible.algorithms.actor_rules import ActorRule
 from feasible.algorithms.base import Algorithm
+from feasible.algorithms.elsewhere import our_way
 from feasible.errors import unknown
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
@@ -89,7 +90,7 @@ def changed(algorithm: Changed, changes: Mapping[str, object], owner: str) -> Ch
     values = {name: _as_kept(value, hints.get(name)) for name, value in changes.items()}
     for name, value in values.items():
         if name not in hints:
-            raise unknown("hyper-parameter", name, hints, f"{owner}: ")
+            raise unknown("hyper-parameter", name, hints, f"{owner}: ", our_way(name, hints))
         _check_setting(name, value, hints[name], owner)
     rule = getattr(algorithm, "rule", None)
     of_rule = {field: values.pop(name) for name, field in rule_settings(rule).items() if name in values}
