@@ -24,5 +24,6 @@ from feasible.catalogue.registry import register_task as register_task
 from feasible.catalogue.task import Task as Task
 from feasible.constraints import Constraint as Constraint
 from feasible.constraints import constrain as constrain
+from feasible.constraints import remember_action as remember_action
 from feasible.errors import EmptySetError as EmptySetError
 from feasible.errors import InfeasibleActionError as InfeasibleActionError
