@@ -144,6 +144,20 @@ def test_what_constrain_refuses() -> None:
         fs.constrain(Integrator(), shrinking).step(np.zeros(2, np.float32))
 
 
+def test_normalised_observations_are_refused_where_the_constraint_would_see_them() -> None:
+    single, vector = gym.wrappers.NormalizeObservation, gym.wrappers.vector.NormalizeObservation
+    said = "NormalizeObservation is inside, so the constraint would see normalised values.*normalised=True"
+    for env in (
+        single(Integrator()),
+        gym.wrappers.TimeLimit(single(Integrator()), 5),
+        vector(gym.vector.SyncVectorEnv([Integrator] * 2)),
+        gym.vector.SyncVectorEnv([lambda: single(Integrator())] * 2),
+    ):
+        with pytest.raises(ValueError, match=said):
+            fs.constrain(env, shrinking)  # pyright: ignore[reportCallIssue, reportArgumentType]
+    fs.constrain(gym.wrappers.NormalizeReward(Integrator()), shrinking)
+
+
 def test_vector_environments_judge_every_copy() -> None:
     vector = gym.vector.SyncVectorEnv([Integrator] * 3)
     env = fs.constrain(vector, shrinking)

@@ -6,7 +6,7 @@ import gymnasium as gym
 import jax
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from feasible.constraints.action_box import Constraint, Observation, in_action_box
@@ -154,9 +154,28 @@ def constrain(
     is a pure JAX function of the raw observation, for example
     `lambda obs: feasible.sets.WeightedL1Box(weights=obs[11:17], budget=20.0, bound=1.0)`.
     """
+    _check_raw(env)
     if isinstance(env, VectorEnv):
         return ConstrainedVectorEnv(env, constraint, on_infeasible)
     return ConstrainedEnv(env, constraint, on_infeasible)
+
+
+def _check_raw(env: gym.Env | VectorEnv) -> None:
+    """Refuse observations that are normalised where the constraint would see them."""
+    inner: gym.Env | VectorEnv = env
+    while True:
+        if type(inner).__name__ == "NormalizeObservation":  # Gymnasium has one for environments and one for vectors
+            raise ValueError(
+                "constrain: NormalizeObservation is inside, so the constraint would see normalised values, which "
+                "change their meaning while the statistics do. Constrain the environment without it, and let the agent "
+                "normalise what its networks see: normalised=True."
+            )
+        if isinstance(inner, gym.Wrapper | VectorWrapper):
+            inner = inner.env
+        elif isinstance(inner, SyncVectorEnv):
+            inner = inner.envs[0]
+        else:
+            return
 
 
 def _in_spaces(constraint: Constraint, action_space: gym.Space, observation_space: gym.Space) -> Constraint:
