@@ -27,3 +27,5 @@ from feasible.constraints import constrain as constrain
 from feasible.constraints import remember_action as remember_action
 from feasible.errors import EmptySetError as EmptySetError
 from feasible.errors import InfeasibleActionError as InfeasibleActionError
+
+__version__: str
