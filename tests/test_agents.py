@@ -21,7 +21,7 @@ from feasible.agents import Agent
 from feasible.algorithms.ddpg import DDPG
 from feasible.constraints import ConstrainedVectorEnv
 from feasible.run.disk.archive import ArchiveError, read_archive, write_archive
-from feasible.run.evaluate import evaluation_seeds
+from feasible.run.evaluate import Evaluation, evaluation_seeds
 from tests.run.runs import as_a_user
 from tests.run.toys import TOY, Drift, force
 
@@ -85,6 +85,23 @@ def test_the_environment_is_the_agent_s_until_it_is_reset() -> None:
     assert follows == [k != 6 for k in range(14)]
     with pytest.raises(gym.error.ResetNeeded):
         env.action_set()
+
+
+def test_an_agent_says_what_it_is(trained: Agent, tmp_path: Path) -> None:
+    assert repr(trained) == "NFWPO on toy/Free-v0, seed 0, step 100"
+    other = fs.agent("ddpg-optlayer", fs.constrain(Drift(), force), seed=3, **SMALL)
+    assert repr(other) == "DDPG with ThroughProjection on Drift, seed 3, step 0"
+    copies = fs.constrain(SyncVectorEnv([Drift] * 2, autoreset_mode=AutoresetMode.SAME_STEP), force)
+    assert repr(fs.PPO(copies, horizon=20, minibatch=4)).startswith("PPO on 2 copies of ")
+    trained.save(tmp_path / "policy.feasible")
+    loaded = fs.load(tmp_path / "policy.feasible", drift())
+    assert repr(loaded) == "DDPG with FrankWolfe on toy/Free-v0, loaded from a file"
+
+
+def test_an_evaluation_says_what_came_of_it() -> None:
+    assert repr(Evaluation((1.0, 4.0, 2.5), 1.25e-7)) == (
+        "Evaluation(mean=2.5, episodes=3, lowest=1, highest=4, executed_violation=1.2e-07)"
+    )
 
 
 def test_another_seed_is_another_agent(trained: Agent) -> None:

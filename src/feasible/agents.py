@@ -8,6 +8,7 @@ import functools
 import inspect
 import signal
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias, Unpack, cast, overload
 
@@ -34,6 +35,7 @@ from feasible.algorithms.settings import (
 from feasible.catalogue.keywords import Documented, parameters
 from feasible.catalogue.registry import find_method
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Judge
+from feasible.run.compiling import said_if_long
 from feasible.run.drive.interrupt import halted_by
 from feasible.run.drive.lone import Lone
 from feasible.run.drive.plant import plant_of
@@ -127,7 +129,9 @@ class Agent:
         if not np.isfinite(rows).all():
             raise ValueError("predict: the observation has a NaN or an infinite entry.")
         batch = rows[None] if single else rows
-        answers = np.array(self._act(self._policy, batch))  # the caller's own, to write to
+        with nullcontext() if batch.shape in self._predicted else said_if_long("predict"):
+            answers = np.array(self._act(self._policy, batch))  # the caller's own, to write to
+        self._predicted.add(batch.shape)
         wire = wire_of(self._spec)
         actions, (violations, tolerances) = wire.executed(answers), wire.certificate(answers)
         refused = np.flatnonzero(~(violations <= tolerances))
@@ -149,6 +153,19 @@ class Agent:
             return evaluate(self._act, self._policy, constrained, evaluation_seeds(seed, self.step, episodes))
         finally:
             copies.close()
+
+    @functools.cached_property
+    def _predicted(self) -> set[tuple[int, ...]]:
+        """Shapes for which `predict` has its program."""
+        return set()
+
+    def __repr__(self) -> str:
+        """Such as `NFWPO on Pendulum-v1, seed 0, step 12,000`."""
+        rule = getattr(self.algorithm, "rule", None)
+        factors = type(self.algorithm).__name__ + (f" with {type(rule).__name__}" if rule is not None else "")
+        kind = type(self).__name__ if isinstance(self, _Named) else factors
+        since = f"seed {self.seed}, step {self.step:,}" if self._driver is not None else "loaded from a file"
+        return f"{kind} on {_named(self.env)}, {since}"
 
     def save(self, path: str | Path) -> None:
         """Write the policy: weights and a description, no code, no constraint."""
@@ -330,6 +347,12 @@ def load(path: str | Path, env: gym.Env) -> Agent:
 def _spec(env: gym.Env | ConstrainedVectorEnv) -> Spec:
     """What a method's defaults depend on."""
     return plant_of(env).spec
+
+
+def _named(env: Env) -> str:
+    """What an environment is called."""
+    name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+    return f"{env.num_envs} copies of {name}" if isinstance(env, ConstrainedVectorEnv) else name
 
 
 def _copier(env: gym.Env | VectorEnv) -> Callable[[], gym.Env]:
