@@ -8,10 +8,10 @@ from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient, ThroughP
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.description import build, build_algorithm, changed, describe, known, settings_of
-from feasible.algorithms.elsewhere import RENAMED
 from feasible.algorithms.focops import FOCOPS
 from feasible.algorithms.ppo import PPO
 from feasible.algorithms.sac import SAC
+from feasible.algorithms.stable_baselines3 import RENAMED
 from feasible.algorithms.trpo import TRPO
 from feasible.catalogue.registry import TASKS, algorithm_of
 from feasible.errors import nearest

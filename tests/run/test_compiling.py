@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from feasible.run.compiling import LOG, said_if_long
+from feasible.run.compiling import LOG, Compiling, said_if_long
 
 
 class Heard(logging.Handler):
@@ -31,6 +31,12 @@ def heard() -> Iterator[Heard]:
     LOG.setLevel(level)
 
 
+def waiting() -> list[threading.Thread]:
+    """Timers that have not been cancelled and have not spoken."""
+    timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+    return [timer for timer in timers if not timer.finished.is_set()]
+
+
 def test_a_long_call_says_so_while_it_runs(heard: Heard) -> None:
     with said_if_long("predict", patience=0.0):
         assert heard.said.wait(60)
@@ -40,11 +46,7 @@ def test_a_long_call_says_so_while_it_runs(heard: Heard) -> None:
 def test_a_short_call_says_nothing(heard: Heard) -> None:
     with said_if_long("predict", patience=1e6):
         pass
-    assert not [
-        thread
-        for thread in threading.enumerate()
-        if isinstance(thread, threading.Timer) and not thread.finished.is_set()
-    ]
+    assert not waiting()
     assert heard.messages == []
 
 
@@ -59,3 +61,18 @@ def test_nobody_who_did_not_ask_is_told_and_nothing_is_started() -> None:
     before = threading.active_count()
     with said_if_long("predict", patience=0.0):
         assert threading.active_count() == before
+
+
+def test_training_says_so_until_its_first_step(heard: Heard) -> None:
+    with Compiling("learn", patience=0.0) as watcher:
+        watcher.begin([], 0, "")
+        assert heard.said.wait(60)
+        watcher.advanced(1)
+        watcher.advanced(2)
+    with Compiling("learn", patience=1e6) as watcher:
+        watcher.begin([], 0, "")
+        watcher.advanced(1)
+        assert not waiting()
+    with Compiling("learn", patience=1e6) as watcher:
+        watcher.begin([], 0, "")
+    assert heard.messages == ["learn: compiling its program; only the first call of a kind takes that long."]

@@ -15,7 +15,7 @@ from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from feasible.algorithms.actor_rules import ActorRule
 from feasible.algorithms.base import Algorithm
-from feasible.algorithms.elsewhere import our_way
+from feasible.algorithms.stable_baselines3 import our_way
 from feasible.errors import unknown
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]

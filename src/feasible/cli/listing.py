@@ -25,8 +25,9 @@ def tasks() -> None:
     for task in TASKS.values():
         sizes = (task.observation_size, task.action_size, task.episode_length, task.steps)
         presets = f"presets: {', '.join([*task.presets, DEFAULT])}"
-        about = f"{escape(task.title)}\n[cyan]{escape(task.words)}[/cyan]\n[dim]{escape(presets)}[/dim]"
-        rows.append((task.name, about, *(f"{size:,}" for size in sizes)))
+        words = f"[cyan]{escape(task.words)}[/cyan]" if task.words else ""
+        about = "\n".join(filter(None, (escape(task.title), words, f"[dim]{escape(presets)}[/dim]")))
+        rows.append((task.name, about, *("open" if size is None else f"{size:,}" for size in sizes)))
     caption = "Sizes are numbers of entries, lengths are steps. The first preset is the one that --preset omits."
     title, console = "Tasks: --task, feasible.make(name)", _console()
     if console.width < NARROW:

@@ -24,9 +24,13 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
     `info`. The constraint is at hand as `env.constraint`, the current set as `env.action_set()`.
     """
 
+    task: object = None
+    """The `feasible.Task` that made it, where one did."""
+
     def __init__(self, env: gym.Env, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         RecordConstructorArgs.__init__(self, constraint=constraint, on_infeasible=on_infeasible)
         gym.Wrapper.__init__(self, env)
+        _check_raw(env)
         self.constraint = _in_spaces(constraint, env.action_space, env.observation_space)
         self.on_infeasible: OnInfeasible = on_infeasible
         self._judge = Judge(self.constraint, on_infeasible, batched=False)
@@ -91,6 +95,7 @@ class ConstrainedVectorEnv(VectorWrapper):
 
     def __init__(self, env: VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         super().__init__(env)
+        _check_raw(env)
         self.constraint = _in_spaces(constraint, env.single_action_space, env.single_observation_space)
         self.on_infeasible: OnInfeasible = on_infeasible
         self._judge = Judge(self.constraint, on_infeasible, batched=True)
@@ -154,7 +159,6 @@ def constrain(
     is a pure JAX function of the raw observation, for example
     `lambda obs: feasible.sets.WeightedL1Box(weights=obs[11:17], budget=20.0, bound=1.0)`.
     """
-    _check_raw(env)
     if isinstance(env, VectorEnv):
         return ConstrainedVectorEnv(env, constraint, on_infeasible)
     return ConstrainedEnv(env, constraint, on_infeasible)

@@ -6,8 +6,11 @@ The message goes to the logger `feasible`, which is silent unless the program th
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from feasible.run.config import RunConfig
+from feasible.run.watch import Watcher
 
 LOG = logging.getLogger("feasible")
 PATIENCE = 1.0
@@ -28,3 +31,19 @@ def said_if_long(what: str, patience: float = PATIENCE) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+class Compiling(Watcher):
+    """Says so of training whose first step takes long."""
+
+    def __init__(self, what: str, patience: float = PATIENCE):
+        self._what, self._patience, self._waiting = what, patience, ExitStack()
+
+    def begin(self, configs: Sequence[RunConfig], step: int, memory: str) -> None:
+        self._waiting.enter_context(said_if_long(self._what, self._patience))
+
+    def advanced(self, step: int) -> None:
+        self._waiting.close()
+
+    def __exit__(self, *error: object) -> None:
+        self._waiting.close()

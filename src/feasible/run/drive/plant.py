@@ -21,6 +21,7 @@ from feasible.run.drive.faults import NotFiniteError, finite, observed_fault
 from feasible.run.drive.wire import Wire, wire_of
 
 State = dict[str, NDArray]
+BEGINNING = "beginning"
 Kind = TypeVar("Kind", gym.Env, VectorEnv)
 
 
@@ -67,6 +68,9 @@ class Plant(ABC, Generic[Kind]):
 
     env: Kind
     copies: int
+    awaited: int | None = None
+    """A seed while a state that can be saved is waited for, of an environment that has none to give: the next episode
+    then begins with a seed of its own, made of this one and the step. Such a beginning is a state."""
 
     def __init__(self, env: ConstrainedEnv | ConstrainedVectorEnv):
         self.constraint = env.constraint
@@ -93,7 +97,13 @@ class Plant(ABC, Generic[Kind]):
 
     @property
     @abstractmethod
-    def restorable(self) -> bool: ...
+    def restorable(self) -> bool:
+        """Whether there is a state to save now."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether there is one at least at the beginning of episodes, so that a run can be resumed bit for bit."""
+        return self.restorable
 
     @abstractmethod
     def get_state(self) -> State:
@@ -115,17 +125,23 @@ class SinglePlant(Plant[gym.Env]):
     def __init__(self, env: ConstrainedEnv):
         super().__init__(env)
         self.env, self._wrapper, self._shape = env.env, env, (self.spec.observation_size,)
+        self._saves = _restorable(self.env)
+        self._beginning: int | None = None
+        """The seed of the running episode, before its first step, where it is known."""
 
     def _restart(self, seeds: Sequence[int], step: int) -> NDArray:
         self._wrapper.forget()
         obs, _ = restarted(self.env, self._shape, step, seed=seeds[0])
+        self._beginning = seeds[0]
         return np.asarray(obs)[None]
 
     def step(self, actions: Float[np.ndarray, "1 n"], step: int) -> Steps:
         next_obs, reward, terminated, truncated, _ = stepped(self.env, actions[0], self._shape, step)
-        seen, ended = next_obs, bool(terminated or truncated)
-        if ended:
+        seen, ended, self._beginning = next_obs, bool(terminated or truncated), None
+        if ended and self.awaited is None:
             seen, _ = restarted(self.env, self._shape, step)
+        elif ended:
+            seen = self._restart([_episode_seed(self.awaited, step)], step)[0]
         packets = self.wire.pack(1, next_obs, seen, reward, terminated, truncated)
         return Steps(self.wire, packets, [float(reward)], [ended])
 
@@ -135,13 +151,22 @@ class SinglePlant(Plant[gym.Env]):
 
     @property
     def restorable(self) -> bool:
-        return _restorable(self.env)
+        return self._saves or self._beginning is not None
+
+    @property
+    def exact(self) -> bool:
+        return True
 
     def get_state(self) -> State:
-        return self.env.get_wrapper_attr("get_state")()
+        if self._saves:
+            return self.env.get_wrapper_attr("get_state")()
+        return {BEGINNING: np.array(self._beginning)}
 
     def set_state(self, state: State) -> None:
-        self.env.get_wrapper_attr("set_state")(state)
+        if BEGINNING in state:
+            self.reset([int(state[BEGINNING])])
+        else:
+            self.env.get_wrapper_attr("set_state")(state)
 
 
 class VectorPlant(Plant[VectorEnv]):
@@ -201,6 +226,11 @@ def plant_of(env: gym.Env | ConstrainedVectorEnv) -> SinglePlant | VectorPlant:
             "other wrappers inside, or use feasible.make(task)."
         )
     return SinglePlant(env)
+
+
+def _episode_seed(seed: int | None, step: int) -> int:
+    """The seed of the episode that begins after `step`, far from those of other episodes and of evaluations."""
+    return int(np.random.SeedSequence([seed or 0, step, 2]).generate_state(1)[0])
 
 
 def _restorable(env: gym.Env) -> bool:
