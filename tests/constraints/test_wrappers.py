@@ -80,7 +80,7 @@ def test_gymnasiums_checker_passes_in_project_mode() -> None:
     env = fs.constrain(
         gym.make("Pendulum-v1"), lambda obs: fs.sets.Box([-1.0], jnp.abs(obs[:1])), on_infeasible="project"
     )
-    check_env(env, skip_render_check=True)  # pyright: ignore[reportArgumentType]
+    check_env(env, skip_render_check=True)
 
 
 def test_non_finite_and_misshapen_actions_are_refused() -> None:
@@ -139,9 +139,23 @@ def test_what_constrain_refuses() -> None:
     with pytest.raises(ValueError, match="pure JAX function"):
         fs.constrain(Integrator(), lambda obs: fs.sets.Ball(np.zeros(2), 1.0 if obs[0] > 0 else 2.0))
     with pytest.raises(ValueError, match="on_infeasible must be"):
-        fs.constrain(Integrator(), shrinking, on_infeasible="ignore")  # pyright: ignore[reportArgumentType]
+        fs.constrain(Integrator(), shrinking, on_infeasible="ignore")  # pyright: ignore[reportCallIssue, reportArgumentType]
     with pytest.raises(gym.error.ResetNeeded, match="call reset before step"):
         fs.constrain(Integrator(), shrinking).step(np.zeros(2, np.float32))
+
+
+def test_normalised_observations_are_refused_where_the_constraint_would_see_them() -> None:
+    single, vector = gym.wrappers.NormalizeObservation, gym.wrappers.vector.NormalizeObservation
+    said = "NormalizeObservation is inside, so the constraint would see normalised values.*normalised=True"
+    for env in (
+        single(Integrator()),
+        gym.wrappers.TimeLimit(single(Integrator()), 5),
+        vector(gym.vector.SyncVectorEnv([Integrator] * 2)),
+        gym.vector.SyncVectorEnv([lambda: single(Integrator())] * 2),
+    ):
+        with pytest.raises(ValueError, match=said):
+            fs.constrain(env, shrinking)  # pyright: ignore[reportCallIssue, reportArgumentType]
+    fs.constrain(gym.wrappers.NormalizeReward(Integrator()), shrinking)
 
 
 def test_vector_environments_judge_every_copy() -> None:

@@ -1,12 +1,12 @@
 """Environments that insist on their constraint: an action outside its feasible set is refused or repaired."""
 
-from typing import cast
+from typing import overload
 
 import gymnasium as gym
 import jax
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from feasible.constraints.action_box import Constraint, Observation, in_action_box
@@ -30,6 +30,7 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
     def __init__(self, env: gym.Env, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         RecordConstructorArgs.__init__(self, constraint=constraint, on_infeasible=on_infeasible)
         gym.Wrapper.__init__(self, env)
+        _check_raw(env)
         self.constraint = _in_spaces(constraint, env.action_space, env.observation_space)
         self.on_infeasible: OnInfeasible = on_infeasible
         self._judge = Judge(self.constraint, on_infeasible, batched=False)
@@ -94,6 +95,7 @@ class ConstrainedVectorEnv(VectorWrapper):
 
     def __init__(self, env: VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         super().__init__(env)
+        _check_raw(env)
         self.constraint = _in_spaces(constraint, env.single_action_space, env.single_observation_space)
         self.on_infeasible: OnInfeasible = on_infeasible
         self._judge = Judge(self.constraint, on_infeasible, batched=True)
@@ -142,6 +144,12 @@ class ConstrainedVectorEnv(VectorWrapper):
         self._obs = _copy(obs)
 
 
+@overload
+def constrain(env: gym.Env, constraint: Constraint, on_infeasible: OnInfeasible = "raise") -> ConstrainedEnv: ...
+@overload
+def constrain(
+    env: VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"
+) -> ConstrainedVectorEnv: ...
 def constrain(
     env: gym.Env | VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"
 ) -> ConstrainedEnv | ConstrainedVectorEnv:
@@ -151,8 +159,27 @@ def constrain(
     is a pure JAX function of the raw observation, for example
     `lambda obs: feasible.sets.WeightedL1Box(weights=obs[11:17], budget=20.0, bound=1.0)`.
     """
-    wrapper = ConstrainedVectorEnv if isinstance(env, VectorEnv) else ConstrainedEnv
-    return wrapper(cast(gym.Env, env), constraint, on_infeasible)  # pyright: ignore[reportArgumentType]
+    if isinstance(env, VectorEnv):
+        return ConstrainedVectorEnv(env, constraint, on_infeasible)
+    return ConstrainedEnv(env, constraint, on_infeasible)
+
+
+def _check_raw(env: gym.Env | VectorEnv) -> None:
+    """Refuse observations that are normalised where the constraint would see them."""
+    inner: gym.Env | VectorEnv = env
+    while True:
+        if type(inner).__name__ == "NormalizeObservation":  # Gymnasium has one for environments and one for vectors
+            raise ValueError(
+                "constrain: NormalizeObservation is inside, so the constraint would see normalised values, which "
+                "change their meaning while the statistics do. Constrain the environment without it, and let the agent "
+                "normalise what its networks see: normalised=True."
+            )
+        if isinstance(inner, gym.Wrapper | VectorWrapper):
+            inner = inner.env
+        elif isinstance(inner, SyncVectorEnv):
+            inner = inner.envs[0]
+        else:
+            return
 
 
 def _in_spaces(constraint: Constraint, action_space: gym.Space, observation_space: gym.Space) -> Constraint:

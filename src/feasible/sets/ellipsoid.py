@@ -154,8 +154,8 @@ class EllipsoidBox(ActionSet):
         return a * jnp.where(over, share * (1.0 - 2.0 * jnp.finfo(self.dtype).eps), 1.0)
 
     def _stepped_in(self, a: Float[Array, " n"], to_the_least: bool) -> Float[Array, " n"]:
-        """The point where a ray in the coordinates off their bounds comes to the ellipsoid, if `a` is outside: along the
-        normal, or to the least energy, which does not zigzag in thin slabs. The smaller root of
+        """The point where a ray in the coordinates off their bounds comes to the ellipsoid, if `a` is outside: along
+        the normal, or to the least energy, which does not zigzag in thin slabs. The smaller root of
         energy(a - s normal) = level, without cancellation."""
         along = a @ self.eigenvectors
         normal = (self.eigenvalues * along) @ self.eigenvectors.T
