@@ -68,10 +68,16 @@ class BikeTable(Algorithm[TableState]):
     table_interval: int = 50
     target_interval: int = 100
     hidden_layers: tuple[int, ...] = (30,)
+    copies: int = 1
+    """Copies of the environment that are stepped as one."""
 
     @property
     def intervals(self) -> Mapping[str, int]:
         return {"critic": self.critic_interval, "table": self.table_interval, "target_table": self.target_interval}
+
+    @property
+    def environments(self) -> int:
+        return self.copies
 
     @property
     def allocations(self) -> Float[np.ndarray, "s n"]:

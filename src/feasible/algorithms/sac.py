@@ -61,10 +61,16 @@ class SAC(Algorithm[SACState]):
     target_ratio: float = 5e-3
     hidden_layers: tuple[int, ...] = (400, 300)
     hidden: Hidden = "relu"
+    copies: int = 1
+    """Copies of the environment that are stepped as one."""
 
     @property
     def intervals(self) -> Mapping[str, int]:
         return {"networks": self.interval}
+
+    @property
+    def environments(self) -> int:
+        return self.copies
 
     @property
     def updates_after(self) -> int:

@@ -19,6 +19,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from feasible.algorithms.description import describe
 from feasible.run.config import RunConfig, read_config
 from feasible.run.disk.archive import ArchiveError, write_atomically
 from feasible.run.plain_json import parse_object, printable, read_object
@@ -61,7 +62,8 @@ class RunFolder:
         """What config.json says, refused where `configure` would refuse it."""
         try:
             described = read_config(self._config)
-            check_training(described)
+            # A setting that the version which wrote the folder did not know yet has its default.
+            described["algorithm"] = describe(check_training(described))
             return RunConfig(**{name: described[name] for name in RunConfig.__dataclass_fields__})  # pyright: ignore[reportArgumentType]
         except FileNotFoundError as cause:
             raise FileNotFoundError(f"{self.path} holds no run: there is no config.json in it.") from cause

@@ -9,14 +9,15 @@ from typing import Generic, NamedTuple, TypeVar
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
-from jaxtyping import Float
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
 from feasible.algorithms.base import Spec
 from feasible.algorithms.spec import spec_of
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv
 from feasible.constraints.outcomes import check_observation, restarted, restarted_copies, stepped, stepped_copies
+from feasible.errors import InvalidStepError
 from feasible.run.drive.faults import NotFiniteError, finite, observed_fault
 from feasible.run.drive.wire import Wire, wire_of
 
@@ -145,11 +146,15 @@ class SinglePlant(Plant[gym.Env]):
 
 
 class VectorPlant(Plant[VectorEnv]):
-    """Copies that step as one."""
+    """Copies that step as one. Whatever their autoreset mode, an episode that ends is followed by the next at once.
+
+    Where the vector would start it a step late, ignoring an action (Gymnasium's default), or not at all, the copies
+    that have ended are reset here, by Gymnasium's option `reset_mask`. So there is no step that could be stored,
+    counted or judged by mistake, and drivers and algorithms know one kind of vector only.
+    """
 
     def __init__(self, env: ConstrainedVectorEnv):
-        if env.metadata.get("autoreset_mode") != AutoresetMode.SAME_STEP:
-            raise ValueError("env: episodes must start again in the step that ends them (AutoresetMode.SAME_STEP).")
+        self._resets = _autoreset(env) != AutoresetMode.SAME_STEP
         super().__init__(env)
         self.env, self.copies = env.env, env.num_envs
         self._shape = (self.copies, self.spec.observation_size)
@@ -160,12 +165,25 @@ class VectorPlant(Plant[VectorEnv]):
     def step(self, actions: Float[np.ndarray, "copies n"], step: int) -> Steps:
         seen, rewards, terminated, truncated, infos = stepped_copies(self.env, actions, self._shape, step)
         packets = self.wire.pack(self.copies, seen, seen, rewards, terminated, truncated)
-        ended = terminated | truncated
-        if ended.any():
+        ended = np.asarray(terminated, bool) | np.asarray(truncated, bool)
+        if self._resets and ended.any():
+            self.wire.seen(packets)[ended] = self._begin_again(ended, self.wire.next_obs(packets), step)
+        elif ended.any():
             for copy in np.flatnonzero(ended):
                 check_observation(infos["final_obs"][copy], self._shape[1:], step, f" of copy {copy}")
                 self.wire.next_obs(packets)[copy] = infos["final_obs"][copy]
         return Steps(self.wire, packets, rewards, ended)
+
+    def _begin_again(self, ended: Bool[np.ndarray, " copies"], before: NDArray, step: int) -> NDArray:
+        """The first observations of new episodes in the copies that have ended; the others stay as they are."""
+        seen, _ = restarted_copies(self.env, self._shape, step, options={"reset_mask": ended.copy()})
+        seen = np.asarray(seen, np.float32)
+        if not np.array_equal(seen[~ended], before[~ended], equal_nan=True):
+            raise InvalidStepError(
+                f"The vector environment reset copies whose episode had not ended at step {step}: its reset must heed "
+                'options["reset_mask"], or its autoreset_mode be SAME_STEP.'
+            )
+        return seen[ended]
 
     @property
     def restorable(self) -> bool:
@@ -201,6 +219,25 @@ def plant_of(env: gym.Env | ConstrainedVectorEnv) -> SinglePlant | VectorPlant:
             "other wrappers inside, or use feasible.make(task)."
         )
     return SinglePlant(env)
+
+
+def _autoreset(env: ConstrainedVectorEnv) -> AutoresetMode:
+    """When the vector starts the next episode of a copy that has ended."""
+    try:
+        mode = AutoresetMode(env.metadata.get("autoreset_mode"))
+    except ValueError as cause:
+        raise ValueError(
+            "env: the vector environment must say when its episodes start again, as an AutoresetMode of Gymnasium in "
+            'metadata["autoreset_mode"].'
+        ) from cause
+    vector = env.unwrapped
+    if mode == AutoresetMode.NEXT_STEP and isinstance(vector, AsyncVectorEnv) and not vector.shared_memory:
+        # Its workers forget that they have been reset, and would reset once more in place of the next step.
+        raise ValueError(
+            "env: AsyncVectorEnv with shared_memory=False needs autoreset_mode=AutoresetMode.SAME_STEP; "
+            "or leave shared_memory=True."
+        )
+    return mode
 
 
 def _restorable(env: gym.Env) -> bool:
