@@ -76,7 +76,7 @@ class Plant(ABC, Generic[Kind]):
 
     def reset(self, seeds: Sequence[int], step: int = 0) -> Float[np.ndarray, "copies o"]:
         """Start an episode in every copy, each as the single environment with its seed does; `step` have been made."""
-        seen = np.asarray(self._restart(seeds, step), np.float32)
+        seen = np.array(self._restart(seeds, step), np.float32)  # some vectors give the same array again and again
         for copy, row in enumerate(seen):
             fault = observed_fault(row, 0.0, step, f" of copy {copy}" if self.copies > 1 else "")
             if fault is not None:
@@ -172,7 +172,7 @@ class VectorPlant(Plant[VectorEnv]):
             for copy in np.flatnonzero(ended):
                 check_observation(infos["final_obs"][copy], self._shape[1:], step, f" of copy {copy}")
                 self.wire.next_obs(packets)[copy] = infos["final_obs"][copy]
-        return Steps(self.wire, packets, rewards, ended)
+        return Steps(self.wire, packets, np.array(rewards), ended)
 
     def _begin_again(self, ended: Bool[np.ndarray, " copies"], before: NDArray, step: int) -> NDArray:
         """The first observations of new episodes in the copies that have ended; the others stay as they are."""
