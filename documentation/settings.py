@@ -54,6 +54,7 @@ _SHARED: Mapping[str, str] = {
     "twin": "two critics, of which the target takes the lesser value",
     "averaged": "the policy in use is the target actor, an average of the actor's weights",
     "target_noise": "standard deviation of the noise on the target's action, clipped at 2.5 of it",
+    "copies": "copies of the environment that are stepped as one",
 }
 _SAC: Mapping[str, str] = {
     "entropy_weight": "weight of the entropy, or its start where it is tuned",
@@ -66,7 +67,6 @@ _SAC: Mapping[str, str] = {
 }
 _ROLLOUTS: Mapping[str, str] = {
     "horizon": "steps between updates, those of all copies together",
-    "copies": "copies of the environment that are stepped as one",
     "minibatch": "steps in a minibatch",
     "epochs": "passes over the rollout at each update",
     "trace": "λ of the generalised advantage estimates",

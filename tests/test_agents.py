@@ -362,6 +362,18 @@ def test_a_vector_of_environments_is_learned_from_at_once(tmp_path: Path) -> Non
     np.testing.assert_array_equal(fs.load(tmp_path / "policy.feasible", single).predict([0.3, 0.2, 0.1]), action)  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.parametrize("name", ["NFWPO", "SAC"])
+def test_a_vector_as_gymnasium_makes_it_is_learned_from_with_a_replay(name: str) -> None:
+    """Its episodes start again a step late; no such step is learned from."""
+    env = fs.constrain(SyncVectorEnv([Drift] * 3), force)
+    few = {"warmup": 6, "batch_size": 4, "replay_size": 100, "hidden_layers": (4,)}
+    agent = getattr(fs, name)(env, seed=0, **few, **({"learning_starts": 6} if name == "SAC" else {})).learn(90)
+    assert (agent.step, agent.algorithm.copies) == (90, 3)
+    rows = np.array(agent._driver.carry.algorithm.replay.rows)[:90]
+    assert (rows[:, -2] != 0.0).all()  # the reward of a step that is ignored is 0
+    np.testing.assert_array_less(np.linalg.norm(rows[:, 5:7], axis=1), rows[:, 2] + 1e-5)
+
+
 def test_what_a_method_cannot_do_is_said() -> None:
     env = fs.constrain(Drift(), force)
     with pytest.raises(ValueError, match=r"PPO: capg needs a Box for a feasible set, .* but this task has a Ball"):

@@ -185,11 +185,15 @@ class NFWPO(_Named):
     `twin` (False) critics and `target_noise` (0) are TD3's. With `averaged` (False) the policy in use is an average of
     the actor's weights. `frank_wolfe_by` ("constant"; "gap" or "search"), `frank_wolfe_inner` (1), `frank_wolfe_away`
     (False) and `frank_wolfe_inside` (1.0) change the rule's step (`feasible.algorithms.actor_rules.FrankWolfe`).
+
+    Takes one environment or copies of one that step together, whose number `copies` is; steps are those of all of them.
     """
 
     method = "nfwpo"
 
-    def __init__(self, env: gym.Env, *, seed: int = 0, frank_wolfe_step: float = 0.05, **settings: object):
+    def __init__(
+        self, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, frank_wolfe_step: float = 0.05, **settings: object
+    ):
         super().__init__(env, seed, {"frank_wolfe_step": frank_wolfe_step, **settings})
 
 
@@ -198,7 +202,7 @@ class DDPGProjection(_Named):
 
     method = "ddpg-projection"
 
-    def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
+    def __init__(self, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **settings: object):
         super().__init__(env, seed, settings)
 
 
@@ -207,7 +211,7 @@ class DDPGShaping(_Named):
 
     method = "ddpg-shaping"
 
-    def __init__(self, env: gym.Env, *, seed: int = 0, shaping: float = 1.0, **settings: object):
+    def __init__(self, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, shaping: float = 1.0, **settings: object):
         super().__init__(env, seed, {"shaping": shaping, **settings})
 
 
@@ -216,7 +220,7 @@ class DDPGOptLayer(_Named):
 
     method = "ddpg-optlayer"
 
-    def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
+    def __init__(self, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **settings: object):
         super().__init__(env, seed, settings)
 
 
@@ -229,7 +233,7 @@ class ProjectedGradient(_Named):
 
     method = "projected-gradient"
 
-    def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
+    def __init__(self, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **settings: object):
         super().__init__(env, seed, settings)
 
 
@@ -240,12 +244,12 @@ class SAC(_Named):
     that entropy), `warmup` (1,000) steps with actions drawn from the feasible sets, `learning_starts` (1,000),
     `interval` (1) steps between updates of `updates` (1) batches each, `batch_size` (64), `replay_size` (1,000,000),
     `discount` (0.99), `rate` (5e-4), `target_ratio` (5e-3), `hidden_layers` ((400, 300)) and `hidden` ("relu" or
-    "leaky_relu").
+    "leaky_relu"). Takes one environment or copies of one that step together, whose number `copies` is.
     """
 
     method = "sac-projection"
 
-    def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
+    def __init__(self, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **settings: object):
         super().__init__(env, seed, settings)
 
 
