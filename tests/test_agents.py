@@ -94,6 +94,20 @@ def test_the_environment_is_the_agent_s_until_it_is_reset() -> None:
         env.action_set()
 
 
+def test_a_vector_is_the_agent_s_until_it_is_reset() -> None:
+    env = fs.constrain(SyncVectorEnv([Drift] * 2), force)
+    agent = fs.NFWPO(env, seed=0, noise=TOY.noise, **SMALL).learn(8)  # pyright: ignore[reportArgumentType]
+    still = np.zeros((2, 2), np.float32)
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(still)
+    env.reset(seed=6)
+    env.step(still)
+    agent.learn(8)
+    rows = np.asarray(agent._driver.carry.algorithm.replay.rows)[:16].reshape(8, 2, -1)  # pyright: ignore[reportOptionalMemberAccess]
+    follows = [bool(np.allclose(rows[k + 1, :, :3], rows[k, :, -5:-2])) for k in range(7)]
+    assert follows == [k != 3 for k in range(7)]
+
+
 def test_another_seed_is_another_agent(trained: Agent) -> None:
     other = fs.NFWPO(drift(), seed=1, **SMALL)
     assert not np.array_equal(weights(other)[0], weights(trained)[0])

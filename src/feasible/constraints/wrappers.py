@@ -137,6 +137,15 @@ class ConstrainedVectorEnv(VectorWrapper):
             info = {**info, "executed_action": executed, "proposed_violation": violation}
         return obs, rewards, terminated, truncated, info
 
+    @property
+    def awaits_reset(self) -> bool:
+        """Whether nothing can be stepped before a reset."""
+        return self._obs is None
+
+    def forget(self) -> None:
+        """Say that the copies were moved past this wrapper: nothing is stepped before a reset."""
+        self._obs, self._ignored = None, np.zeros(self.num_envs, bool)
+
     def get_state(self) -> dict[str, NDArray]:
         _check_reset(self._obs)
         return {**self.env.get_state(), "judged_observation": np.asarray(self._obs)}  # pyright: ignore[reportAttributeAccessIssue]

@@ -59,7 +59,8 @@ class Steps(NamedTuple):
 class Plant(ABC, Generic[Kind]):
     """A constrained environment, or copies of one, taken apart: what is stepped, and the constraint on its actions.
 
-    Actions are judged by the driver, in the program that chooses them, so the judging wrapper is not stepped.
+    Actions are judged by the driver, in the program that chooses them, so the judging wrapper is not stepped; whoever
+    holds it must reset it before stepping it.
 
     >>> plant = plant_of(registry.make_vec("halfcheetah", 40, threads=15))
     >>> seen = plant.reset(seeds)             # the observations to act on, float32
@@ -70,12 +71,13 @@ class Plant(ABC, Generic[Kind]):
     copies: int
 
     def __init__(self, env: ConstrainedEnv | ConstrainedVectorEnv):
-        self.constraint = env.constraint
+        self._wrapper, self.constraint = env, env.constraint
         self.spec: Spec = spec_of(env)
         self.wire = wire_of(self.spec)
 
     def reset(self, seeds: Sequence[int], step: int = 0) -> Float[np.ndarray, "copies o"]:
         """Start an episode in every copy, each as the single environment with its seed does; `step` have been made."""
+        self._wrapper.forget()
         seen = np.array(self._restart(seeds, step), np.float32)  # some vectors give the same array again and again
         for copy, row in enumerate(seen):
             fault = observed_fault(row, 0.0, step, f" of copy {copy}" if self.copies > 1 else "")
@@ -90,7 +92,7 @@ class Plant(ABC, Generic[Kind]):
     @property
     def moved(self) -> bool:
         """Whether somebody else has reset or stepped the environment since this one did."""
-        return False
+        return not self._wrapper.awaits_reset
 
     @property
     @abstractmethod
@@ -109,16 +111,15 @@ class Plant(ABC, Generic[Kind]):
 
 
 class SinglePlant(Plant[gym.Env]):
-    """One environment. Whoever holds its wrapper must reset it before stepping it."""
+    """One environment."""
 
     copies = 1
 
     def __init__(self, env: ConstrainedEnv):
         super().__init__(env)
-        self.env, self._wrapper, self._shape = env.env, env, (self.spec.observation_size,)
+        self.env, self._shape = env.env, (self.spec.observation_size,)
 
     def _restart(self, seeds: Sequence[int], step: int) -> NDArray:
-        self._wrapper.forget()
         obs, _ = restarted(self.env, self._shape, step, seed=seeds[0])
         return np.asarray(obs)[None]
 
@@ -129,10 +130,6 @@ class SinglePlant(Plant[gym.Env]):
             seen, _ = restarted(self.env, self._shape, step)
         packets = self.wire.pack(1, next_obs, seen, reward, terminated, truncated)
         return Steps(self.wire, packets, [float(reward)], [ended])
-
-    @property
-    def moved(self) -> bool:
-        return not self._wrapper.awaits_reset
 
     @property
     def restorable(self) -> bool:
@@ -230,7 +227,7 @@ def _autoreset(env: ConstrainedVectorEnv) -> AutoresetMode:
             "env: the vector environment must say when its episodes start again, as an AutoresetMode of Gymnasium in "
             'metadata["autoreset_mode"].'
         ) from cause
-    vector = env.unwrapped
+    vector = env.env.unwrapped
     if mode == AutoresetMode.NEXT_STEP and isinstance(vector, AsyncVectorEnv) and not vector.shared_memory:
         # Its workers forget that they have been reset, and would reset once more in place of the next step.
         raise ValueError(
