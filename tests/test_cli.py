@@ -160,7 +160,7 @@ def test_an_interrupt_outside_of_training_is_no_traceback(
 def trained(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of a short run of BSS-5 in short episodes, trained by the command line, with TensorBoard's files."""
     task = TASKS["bss-5"]
-    short = replace(task, options={**task.options, "episode_length": 10})
+    short = replace(task, options={**task.options, "episode_length": 10}, sizes=None)
     out = tmp_path_factory.mktemp("runs")
     small = ["hidden_layers=[16]", "warmup=100", "batch_size=4", "replay_size=50"]  # no update to compile
     command = ["train", "--task", "bss-5", "--algo", "nfwpo", "--steps", "40", "--eval-every", "20", "--episodes", "2"]

@@ -22,6 +22,7 @@ LAYERS = (
     "agents",
     "paper",
     "report",
+    "commands",
     "cli",
 )
 FREE = {"envs": {"algorithms"}}

@@ -16,12 +16,16 @@ from feasible.agents import DDPGShaping as DDPGShaping
 from feasible.agents import ProjectedGradient as ProjectedGradient
 from feasible.agents import agent as agent
 from feasible.agents import load as load
+from feasible.agents import resume as resume
 from feasible.catalogue.method import Method as Method
 from feasible.catalogue.registry import make as make
 from feasible.catalogue.registry import make_vec as make_vec
 from feasible.catalogue.registry import register_method as register_method
 from feasible.catalogue.registry import register_task as register_task
 from feasible.catalogue.task import Task as Task
+from feasible.commands import compare as compare
+from feasible.commands import train as train
+from feasible.commands import write_report as write_report
 from feasible.constraints import Constraint as Constraint
 from feasible.constraints import constrain as constrain
 from feasible.errors import EmptySetError as EmptySetError

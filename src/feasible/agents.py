@@ -5,7 +5,7 @@ Any environment that `feasible.constrain` or `feasible.make` made will do. The a
 """
 
 import functools
-import signal
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ClassVar, cast
@@ -14,22 +14,32 @@ import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from jaxtyping import Array, PyTree
 from numpy.typing import ArrayLike, NDArray
 
 from feasible.algorithms.base import Algorithm, Spec
-from feasible.algorithms.description import changed
-from feasible.catalogue.registry import find_method
+from feasible.algorithms.description import build_algorithm, changed
+from feasible.catalogue.registry import find_method, name_of
+from feasible.catalogue.task import Task
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Judge
-from feasible.run.drive.interrupt import halted_by
+from feasible.run.config import RunConfig
+from feasible.run.disk import checkpoint
 from feasible.run.drive.lone import Lone
 from feasible.run.drive.plant import plant_of
 from feasible.run.drive.programs import compiled_policy
 from feasible.run.drive.wire import wire_of
 from feasible.run.evaluate import Evaluation, evaluate, evaluation_seeds
 from feasible.run.export import export_policy
+from feasible.run.folder import RunFolder, about_spec
+from feasible.run.learning import EVAL_EVERY, Wanted, learn
 from feasible.run.policy import load_policy, save_policy
+from feasible.run.train import train_on
+from feasible.run.watch import Line, Watcher, Watchers
+
+Callback = Callable[[int, Mapping[str, float | list[float]], "Agent"], bool | None]
+"""What hears of learning: (step, metrics, agent); False ends it."""
 
 
 class Agent:
@@ -46,6 +56,9 @@ class Agent:
         self._spec, self._loaded = _spec(env), policy
         self._act = compiled_policy(algorithm, self._spec)
         self._driver = Lone(algorithm, plant_of(env), seed) if policy is None else None
+        self._run: Path | None = None
+        self.metrics: Line = {}
+        """The last line of metrics of `learn`."""
 
     @property
     def step(self) -> int:
@@ -74,8 +87,24 @@ class Agent:
         leaves, _ = programs.first(jax.random.key(self.seed), np.zeros(programs.obs, np.float32))
         return self.algorithm.policy(programs.carry(leaves).algorithm)
 
-    def learn(self, steps: int, *, progress_bar: bool = False) -> "Agent":
+    def learn(
+        self,
+        steps: int,
+        *,
+        progress_bar: bool = False,
+        eval_every: int | None = None,
+        episodes: int = 10,
+        callback: "Callback | None" = None,
+        run: str | Path | None = None,
+        checkpoint_every: int = 10_000,
+        tensorboard: bool = False,
+    ) -> "Agent":
         """Make so many more steps of training. Every executed action lies in its feasible set.
+
+        Every `eval_every` steps the policy plays `episodes` episodes in copies of the environment. `callback(step,
+        metrics, agent)` hears every line of metrics (`agent.metrics` is the last); if it returns False, learning ends.
+        With `run=`, a folder, the same is written there as by the command line: what was trained with, metrics,
+        checkpoints, the policy; then `feasible.resume(run, env)` goes on after a crash, and `feasible report` reads it.
 
         The environment is the agent's meanwhile: reset it before you step it yourself. If you do so between two calls,
         the second begins a new episode. Ctrl-C takes effect after the running step: the agent can be used, and can go
@@ -89,16 +118,21 @@ class Agent:
         copies = self.algorithm.environments
         if steps % copies:
             raise ValueError(f"learn: steps must be a multiple of the {copies} copies of the environment, not {steps}.")
-        if not driver.started:
-            driver.start()
-        until = driver.step + steps
-        with halted_by(driver, (signal.SIGINT,)):
-            if progress_bar:
-                _advance_with_bar(driver, until)
-            else:
-                driver.advance(until)
-        if driver.halted:
-            driver.halted = False
+        wanted = Wanted(
+            driver.step + steps,
+            eval_every if eval_every is not None or run is None else max(1, EVAL_EVERY // copies) * copies,
+            episodes,
+            -(-checkpoint_every // copies) * copies,
+            None if run is None else Path(run),
+        )
+        listening = Listening(self, driver, callback)
+        watchers = [listening, *_shown(progress_bar, tensorboard, wanted.run)]
+        env = self._episodes(episodes) if wanted.eval_every is not None else None
+        with Watchers(watchers) as all_of_them:
+            outcome = learn(driver, wanted, self._name(), env, all_of_them, self._run)
+        self._run = wanted.run or self._run
+        stopped, driver.halted = driver.halted and not listening.stopped, False
+        if stopped and not outcome.finished:
             raise KeyboardInterrupt
         return self
 
@@ -122,19 +156,37 @@ class Agent:
             raise judge.explain(batch[refused[0]], actions[refused[0]], " of predict")
         return actions[0] if single else actions
 
-    def evaluate(self, episodes: int = 10, *, seed: int = 0, env: gym.Env | None = None) -> Evaluation:
-        """Play whole episodes without exploration, in copies of the environment (or of `env`) seeded apart."""
+    def evaluate(
+        self, episodes: int = 10, *, seed: int = 0, env: "gym.Env | Callable[[], gym.Env] | None" = None
+    ) -> Evaluation:
+        """Play whole episodes without exploration, in copies of the environment seeded apart.
+
+        The copies are of `env`, if given: an environment, or a function that makes one.
+        """
         if episodes < 1:
             raise ValueError(f"evaluate: episodes must be at least 1, not {episodes}.")
-        make = _copier(self.env if env is None else env)
-        # The policy judges its actions by its own constraint; copies of another environment also by theirs.
-        makers = [(lambda: cast(ConstrainedEnv, make()).env) if env is None else make] * episodes
-        copies = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
-        constrained = ConstrainedVectorEnv(copies, self._spec.constraint)
+        copies = self._episodes(episodes, env)
         try:
-            return evaluate(self._act, self._policy, constrained, evaluation_seeds(seed, self.step, episodes))
+            return evaluate(self._act, self._policy, copies, evaluation_seeds(seed, self.step, episodes))
         finally:
             copies.close()
+
+    def _episodes(self, episodes: int, env: "gym.Env | Callable[[], gym.Env] | None" = None) -> ConstrainedVectorEnv:
+        """Copies to play episodes in. The policy judges its actions by its own constraint, and copies of another
+        environment also by theirs."""
+        make = _copier(self.env if env is None else env)
+        makers = [(lambda: cast(ConstrainedEnv, make()).env) if env is None else make] * episodes
+        copies = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
+        return ConstrainedVectorEnv(copies, self._spec.constraint)
+
+    def _name(self) -> tuple[str, str, dict[str, object]]:
+        """Of the task and of the method, for a run's folder, and what is known of the task."""
+        task, about = getattr(self.env, "task", None), about_spec(self._spec)
+        if isinstance(task, Task):
+            about |= {"title": task.title, "constraint": task.words}
+        kind = self.env.spec.id if self.env.spec is not None else type(self.env.unwrapped).__name__
+        name = (name_of(task) if isinstance(task, Task) else None) or re.sub(r"[^\w.+-]+", "-", kind)
+        return name, getattr(self, "method", type(self.algorithm).__name__.lower()), about
 
     def save(self, path: str | Path) -> None:
         """Write the policy: weights and a description, no code, no constraint."""
@@ -301,6 +353,67 @@ class FOCOPS(_Named):
         super().__init__(env, seed, settings)
 
 
+class Listening(Watcher):
+    """Keeps an agent's last metrics, and hands them to a callback that may end the learning."""
+
+    def __init__(self, agent: Agent, driver: Lone, callback: Callback | None):
+        self._agent, self._driver, self._callback, self.stopped = agent, driver, callback, False
+
+    def logged(self, config: RunConfig, line: Line) -> None:
+        self._agent.metrics = line
+        if self._callback is not None and self._callback(int(line["step"]), line, self._agent) is False:  # pyright: ignore[reportArgumentType]
+            self.stopped = self._driver.halted = True
+
+
+def _shown(progress_bar: bool, tensorboard: bool, run: Path | None) -> list[Watcher]:
+    shown: list[Watcher] = []
+    if tensorboard:
+        from feasible.run.tensorboard import EventFiles
+
+        if run is None:
+            raise ValueError("learn: tensorboard writes into the run's folder; name one with run=.")
+        shown.append(EventFiles(run))
+    if progress_bar:
+        from rich.console import Console
+
+        from feasible.run.progress import ProgressBar
+
+        shown.append(ProgressBar(Console()))
+    return shown
+
+
+def resume(
+    path: str | Path,
+    env: gym.Env | ConstrainedVectorEnv,
+    *,
+    progress_bar: bool = False,
+    callback: Callback | None = None,
+    tensorboard: bool = False,
+) -> Agent:
+    """Go on with the run of a folder on its environment, from its last checkpoint to its end; the agent.
+
+    On the same machine it ends bit for bit as if it had never been stopped. Of a run that has finished, the agent
+    holds the policy.
+    """
+    folder = RunFolder(Path(path))
+    config = folder.config(named=False)
+    saved = checkpoint.read(folder.checkpoint)
+    if saved is not None and saved.finished:
+        return load(folder.policy, env)  # pyright: ignore[reportArgumentType]
+    agent = Agent(env, build_algorithm(config.algorithm), config.seed)
+    driver = agent._driver
+    assert driver is not None
+    listening = Listening(agent, driver, callback)
+    watchers = [listening, *_shown(progress_bar, tensorboard, folder.path)]
+    agent._run = folder.path
+    with folder.locked(), Watchers(watchers) as all_of_them:
+        outcome = train_on(folder, config, driver, agent._episodes(config.episodes), all_of_them)
+    stopped, driver.halted = driver.halted and not listening.stopped, False
+    if stopped and not outcome.finished:
+        raise KeyboardInterrupt
+    return agent
+
+
 def load(path: str | Path, env: gym.Env) -> Agent:
     """The agent of a policy file, on an environment that brings the constraint. Loading runs no code from the file."""
     algorithm, policy = load_policy(Path(path), _spec(env))
@@ -312,22 +425,30 @@ def _spec(env: gym.Env | ConstrainedVectorEnv) -> Spec:
     return plant_of(env).spec
 
 
-def _copier(env: gym.Env | VectorEnv) -> Callable[[], gym.Env]:
+def _copier(env: "gym.Env | VectorEnv | Callable[[], gym.Env]") -> Callable[[], gym.Env]:
     """A function that makes the environment anew."""
     if isinstance(env, VectorEnv):
-        raise ValueError("evaluate: the agent's environment is a vector; pass a single one, as evaluate(env=...).")
-    if env.spec is None:
         raise ValueError(
-            "evaluate: the environment cannot be copied, since it was not made by gymnasium.make; "
-            "pass one that was, as evaluate(env=...)."
+            "evaluate: the agent's environment is a vector; pass a single one or a function that makes one, as "
+            "evaluate(env=...)."
         )
-    return lambda: gym.make(env.spec)  # pyright: ignore[reportArgumentType]
+    if not isinstance(env, gym.Env):
+        return env
+    if isinstance(getattr(env, "task", None), Task):
+        return env.task.env  # pyright: ignore[reportAttributeAccessIssue]
+    spec = env.spec
+    if spec is None or not _remakes(env):
+        raise ValueError(
+            "evaluate: the environment cannot be copied, since Gymnasium does not know how it was made; pass a "
+            "function that makes it, as evaluate(env=lambda: ...)."
+        )
+    return lambda: gym.make(spec)
 
 
-def _advance_with_bar(driver: Lone, until: int) -> None:
-    from rich.progress import track
-
-    copies = driver.algorithm.environments
-    hundredth = max(1, (until - driver.step) // 100 // copies) * copies
-    for goal in track(range(driver.step + hundredth, until + hundredth, hundredth), description="learning"):
-        driver.advance(min(goal, until))
+def _remakes(env: gym.Env) -> bool:
+    """Whether Gymnasium has recorded how every wrapper was made."""
+    while isinstance(env, gym.Wrapper):
+        if not isinstance(env, RecordConstructorArgs) and not type(env).__module__.startswith("gymnasium."):
+            return False
+        env = env.env
+    return True

@@ -17,6 +17,10 @@ class InvalidStepError(ValueError):
     """An environment returned something that is no observation, reward or end of an episode."""
 
 
+class TaskNotFoundError(ValueError):
+    """A task is named that cannot be found or imported here."""
+
+
 def sentence(error: BaseException) -> str:
     """What a person is told of an error."""
     if isinstance(error, OSError) and error.strerror:

@@ -275,10 +275,11 @@ def test_a_margin_shrinks_the_set_for_references() -> None:
 
 
 def test_a_state_that_is_asked_about_alone_is_a_batch_of_one() -> None:
-    g, proposed = jnp.array([3.0, 4.0]), jnp.array([0.1, 0.2])
+    g, proposed = np.array([3.0, 4.0]), np.array([0.1, 0.2])
     for rule in (ProjectedGradient(0.1), ThroughProjection(0.5), FrankWolfe(0.2, by="gap")):
-        one = lambda z, rule=rule: rule.direction(Ball(jnp.zeros(2), 1.0), z, lambda a: g)[0]  # noqa: E731
-        np.testing.assert_array_equal(one(proposed), jax.vmap(one, axis_name=STATES)(proposed[None])[0])
+        one = lambda z, rule=rule: rule.direction(Ball(np.zeros(2), 1.0), z, lambda a: jnp.asarray(g))[0]  # noqa: E731
+        alone, batch = jax.jit(lambda z, one=one: (one(z), jax.vmap(one, axis_name=STATES)(z[None])[0]))(proposed)
+        np.testing.assert_array_equal(alone, batch)
 
 
 @pytest.mark.parametrize("rule", [FrankWolfe(0.05), ProjectedGradient(0.2)])

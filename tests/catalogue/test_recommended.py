@@ -1,5 +1,6 @@
 """`--algo recommended` is a method with a preset and changes, and gives way to what is said beside it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,8 +69,13 @@ def test_the_command_line_trains_it(tmp_path: Path) -> None:
     assert folder.config() == configure("reacher", "recommended", 0, steps=20)
 
 
-def test_where_nothing_is_recommended_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_other_tasks_it_is_frank_wolfe_by_the_gap_in_their_own_presets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
-    said = r"No algorithm is recommended on the task 'toy', only on bss-3, .*: name one with --algo"
-    with pytest.raises(ValueError, match=said):
-        grid(["reacher", "toy"], ["recommended"], [0])
+    monkeypatch.setitem(TASKS, "own", replace(toy_task("own"), presets={}))  # pyright: ignore[reportArgumentType]
+    configs = grid(["reacher", "toy", "own"], ["recommended"], [0])
+    assert [(config.algo, config.preset) for config in configs] == [
+        ("nfwpo", "fair"),
+        ("nfwpo", "fair"),
+        ("nfwpo", "default"),
+    ]
+    assert [config.algorithm["rule"]["by"] for config in configs[1:]] == ["gap", "gap"]  # pyright: ignore

@@ -128,14 +128,17 @@ def environment(cache: Path, gates: Gates | None = None) -> Iterator[None]:
         yield
 
 
-def command(*arguments: str | Path, cache: Path, gates: Gates | None = None) -> subprocess.Popen[str]:
-    """The command line in a process of its own; tests of the group `processes` share what theirs have compiled."""
+def command(
+    *arguments: str | Path, cache: Path, gates: Gates | None = None, folder: Path | None = None
+) -> subprocess.Popen[str]:
+    """The command line in a process of its own, in a folder; tests of the group `processes` share what theirs have
+    compiled."""
     program = [sys.executable, "-m", "feasible.cli", *map(str, arguments)]
     # Tests that run in the background of a shell ignore Ctrl-C, and so would the processes that they start.
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with environment(cache, gates):
-            return subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            return subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder)
     finally:
         signal.signal(signal.SIGINT, handler)
 

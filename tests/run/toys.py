@@ -148,9 +148,7 @@ def toy_task(name: str = "toy", fault: Fault = "", at: int = 0) -> Task:
         steps=300,
         eval_every=50,
         episodes=2,
-        observation_size=3,
-        action_size=2,
-        episode_length=20,
+        sizes={"observation_size": 3, "action_size": 2, "episode_length": 20},
         options=options,
         presets={"paper": _paper, "fair": lambda: fair(_paper())},
     )

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from feasible.sets import ActionSet, IntegerAllocation
 from tests.code_generation import users_code
+from tests.one_by_one import one_by_one
 from tests.sets.families import FAMILIES, Family, Values
 
 Answer = TypeVar("Answer")
 COUNT = 2000
+LARGE = 24
 PRECISIONS = [jnp.float64, jnp.float32]
 
 # The kernel of intersections takes half a minute to compile for every question. That of `ellipsoid` is the same and is
@@ -53,9 +55,20 @@ def single(x: NDArray) -> NDArray:
     return x.astype(np.float32).astype(np.float64)
 
 
-def built(family: Family, values: Values, dtype: type) -> ActionSet:
-    """The family's sets with these values, as one batch."""
-    return jax.jit(jax.vmap(lambda v: family.build(**v)))({name: jnp.asarray(x, dtype) for name, x in values.items()})
+def asked_of_each(dim: int) -> Callable[[Callable[..., Answer]], Callable[..., Answer]]:
+    """Asks one set after the other, but those of many coordinates at once: these answer long, and have no loops."""
+    return one_by_one if dim < LARGE else jax.vmap
+
+
+def built(family: Family, values: Values, dtype: type) -> tuple[ActionSet, NDArray, NDArray]:
+    """The family's sets with these values, as one batch, with their scales and centres."""
+
+    def build(one: Values) -> tuple[ActionSet, Array, Array]:
+        made = family.build(**one)
+        return made, made.scale, made.centre()
+
+    given = {name: np.asarray(x, dtype) for name, x in values.items()}
+    return jax.tree.map(np.asarray, jax.jit(asked_of_each(family.description.dim)(build))(given))
 
 
 class Problems:
@@ -65,8 +78,8 @@ class Problems:
         rng = np.random.default_rng(7)
         count, n = min(COUNT, 2 * family.problems), family.description.dim
         self.values = family.draw(rng, count)
-        self.sets = built(family, self.values, jnp.float64)
-        scale = np.asarray(jax.vmap(lambda s: s.scale)(self.sets))[:, None]
+        self.sets, scale, self.centre = built(family, self.values, jnp.float64)
+        scale = scale[:, None]
         self.z = rng.normal(size=(count, n)) * scale * rng.choice([0.3, 1, 3, 30], size=(count, 1))
         self.z[0::20] = 0  # the origin
         self.z[1::20] = self.z[1::20, :1]  # exact ties
@@ -85,18 +98,27 @@ def problems(family: Family) -> Problems:
     return Problems(family)
 
 
-def at_points(answer: Callable[[ActionSet, Array], Answer]) -> Callable[[ActionSet, Array], Answer]:
-    """What is asked of one set and one point, of many sets with several points each: a program.
-
-    By one vmap over all pairs: loops within two of them take twice as long to trace.
-    """
+def at_points(answer: Callable[[ActionSet, Array], Answer]) -> Callable[[ActionSet, NDArray], Answer]:
+    """What is asked of one set and one point, of many sets with several points each: a program."""
 
     @jax.jit
-    def answers(sets: ActionSet, points: Array) -> Answer:
+    @functools.wraps(answer)
+    def answers(sets: ActionSet, points: NDArray) -> Answer:
         count, each, n = points.shape
         repeated = jax.tree.map(lambda leaf: jnp.repeat(leaf, each, axis=0), sets)
-        found = jax.vmap(answer)(repeated, points.reshape(count * each, n))
+        found = asked_of_each(n)(answer)(repeated, points.reshape(count * each, n))
         return jax.tree.map(lambda leaf: leaf.reshape(count, each, *leaf.shape[1:]), found)
+
+    return answers
+
+
+def of_sets(answer: Callable[..., Answer]) -> Callable[..., Answer]:
+    """What is asked of one set, of many sets: a program."""
+
+    @jax.jit
+    @functools.wraps(answer)
+    def answers(sets: ActionSet, *asked: Array | dict[str, Array]) -> Answer:
+        return asked_of_each(sets.dim)(answer)(sets, *asked)
 
     return answers
 
@@ -111,20 +133,17 @@ def execute(feasible_set: ActionSet, point: Array) -> Array:
     return feasible_set.execute(point)
 
 
-@jax.jit
-@jax.vmap
+@of_sets
 def best_for(feasible_set: ActionSet, g: Array) -> Array:
     return feasible_set.maximise_linear(g)
 
 
-@jax.jit
-@jax.vmap
+@of_sets
 def sampled(feasible_set: ActionSet, key: Array) -> Array:
     return feasible_set.sample(key)
 
 
-@jax.jit
-@jax.vmap
+@of_sets
 def judged(feasible_set: ActionSet, points: dict[str, Array], end: Array) -> dict[str, Array]:
     """Where the ray from the centre through `end` leaves the set, and how far all points are outside."""
     centre = feasible_set.centre()
@@ -149,27 +168,28 @@ class Case:
         code = users_code if dtype == jnp.float32 else nullcontext
         asked = problems(family)
         self.values, self.z, self.y, self.g = asked.values, asked.z, asked.y, asked.g
-        with code():
-            self.sets = asked.sets if dtype == jnp.float64 else built(family, self.values, dtype)
+        self.sets, centre = asked.sets, asked.centre
+        if dtype != jnp.float64:
+            with code():
+                self.sets, _, centre = built(family, self.values, dtype)
         sample = sampled(self.sets, jax.random.split(jax.random.key(0), len(self.z)))
         with code():
-            self.found = self._found(asked, sample, dtype)
+            self.found = self._found(asked, centre, sample)
         self.scale = self.found["scale"]
         self.eps = float(jnp.finfo(dtype).eps)
         # What the project promises: 1e-7 of scale in float64 (1e-6 for intersections), 1e-4 in float32.
         self.accuracy = family.accuracy * self.scale if dtype == jnp.float64 else 1e-4 * self.scale
         self.accuracy = self.accuracy + 8 * self.eps * np.linalg.norm(self.z, axis=1)
 
-    def _found(self, asked: Problems, sample: Array, dtype: type) -> dict[str, NDArray]:
+    def _found(self, asked: Problems, centre: NDArray, sample: Array) -> dict[str, NDArray]:
         z, far, y, g, direction = (
-            jnp.asarray(x, dtype) for x in (asked.z, asked.far, asked.y, asked.g, asked.direction)
+            x.astype(centre.dtype) for x in (asked.z, asked.far, asked.y, asked.g, asked.direction)
         )
-        centre = jax.jit(jax.vmap(lambda s: s.centre()))(self.sets)
-        proposed = jnp.stack([z, far, y, centre + direction], axis=1)
-        projected = project(self.sets, proposed)
-        again = project(self.sets, projected)
+        proposed = np.stack([z, far, y, centre + direction], axis=1)
+        projected = np.asarray(project(self.sets, proposed))
+        again = np.asarray(project(self.sets, projected))
         # All other sets execute the projection, which the property tests ask of each kind of set.
-        executed = execute(self.sets, proposed) if isinstance(self.sets, IntegerAllocation) else projected
+        executed = np.asarray(execute(self.sets, proposed)) if isinstance(self.sets, IntegerAllocation) else projected
         points = {"projected": projected[:, 0], "other": projected[:, 2], "again": again[:, 0]}
         points |= {"executed": executed[:, 0], "far": executed[:, 1], "best": best_for(self.sets, g), "sample": sample}
         found = judged(self.sets, points, projected[:, 3])

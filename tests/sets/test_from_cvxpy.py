@@ -25,6 +25,7 @@ from feasible.sets import (
     WeightedL1Box,
     from_cvxpy,
 )
+from tests.one_by_one import one_by_one
 from tests.reference import TIGHT
 
 COUNT = 40
@@ -164,7 +165,7 @@ def test_answers_are_cvxpy_s(model: Model, dtype: type) -> None:
     g = rng.normal(size=(COUNT, 3))
 
     @jax.jit
-    @jax.vmap
+    @one_by_one
     def answers(z: jax.Array, g: jax.Array, *values: jax.Array) -> tuple[jax.Array, ...]:
         region = model.set(*values)
         near, best = region.project(z), region.maximise_linear(g)

@@ -26,6 +26,7 @@ from feasible.sets import (
     PositivePowerBox,
     WeightedL1Box,
 )
+from tests.one_by_one import one_by_one
 
 DIMENSIONS = (1, 2, 6, 20, 50)
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, 1e-7, 1e6, -1e6, 2.0, -2.0]
@@ -100,7 +101,7 @@ def _answers(feasible_set: ActionSet, asked: Array) -> dict[str, Array]:
     _, _, g, direction = asked
 
     def again(points: Array, _: None) -> tuple[Array, Array]:
-        nearest = jax.vmap(feasible_set.project)(points)
+        nearest = one_by_one(feasible_set.project)(points)
         return nearest, nearest
 
     _, (first, second) = jax.lax.scan(again, asked[:2], length=2)
@@ -131,12 +132,12 @@ Answers: TypeAlias = dict[str, dict[str, Array]]
 
 @jax.jit
 def answers(sets: Sets, asked: Array) -> Answers:
-    return {kind: jax.vmap(_answers, in_axes=(0, None))(batch, asked) for kind, batch in sets.items()}
+    return {kind: one_by_one(lambda s: _answers(s, asked))(batch) for kind, batch in sets.items()}
 
 
 @jax.jit
 def executed(sets: Sets, z: Array) -> Answers:
-    return {kind: jax.vmap(_executed, in_axes=(0, None))(batch, z) for kind, batch in sets.items()}
+    return {kind: one_by_one(lambda s: _executed(s, z))(batch) for kind, batch in sets.items()}
 
 
 @functools.cache

@@ -10,7 +10,15 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 from scipy.optimize import brentq, linprog
 
-from feasible.solve.breakpoints import DENSE, _nearest, convex_exit, coordinates, fill_by_worth, nearest_on_budget
+from feasible.solve.breakpoints import (
+    DENSE,
+    _nearest,
+    convex_chord,
+    convex_exit,
+    coordinates,
+    fill_by_worth,
+    nearest_on_budget,
+)
 from tests.sets.cases import PRECISIONS
 from tests.sets.families import coarse, sometimes
 
@@ -141,26 +149,27 @@ def test_the_exit_of_a_convex_load_is_where_bisection_finds_it(dtype: type) -> N
     room = coarse(rng, COUNT) * sometimes(rng, 0.8, COUNT)
     budget = np.array([load(0.0, k) for k in range(COUNT)]) + room
 
-    def leaves(weights: Array, x: Array, d: Array, budget: Array) -> Array:
+    @jax.jit
+    @jax.vmap
+    def leaves(weights: Array, x: Array, d: Array, budget: Array) -> tuple[Array, Array, Array]:
         kinks = jnp.where(d != 0, -x / jnp.where(d != 0, d, 1.0), 0.0)
         rate, still = weights * d, jnp.sum(jnp.where(d == 0, weights * jnp.maximum(x, 0.0), 0.0))
-        return convex_exit(
-            lambda t: jnp.sum(jnp.maximum(weights * (x + t * d), 0.0)),
-            kinks,
-            jnp.minimum(rate, 0.0),
-            jnp.maximum(rate, 0.0),
-            still,
-            budget,
-        )
+        pieces = (kinks, jnp.minimum(rate, 0.0), jnp.maximum(rate, 0.0), still, budget)
+        exact = convex_exit(lambda t: jnp.sum(jnp.maximum(weights * (x + t * d), 0.0)), *pieces)
+        return exact, *convex_chord(*pieces)
 
-    found = np.asarray(jax.jit(jax.vmap(leaves))(*(jnp.asarray(a, dtype) for a in (weights, x, d, budget))))
-    slack, ends = (1e-9 if dtype == jnp.float64 else 1e-4), []
-    for k in range(COUNT):
+    def bisected(k: int, way: float) -> float:
         inside, outside = 0.0, 1e6
-        for _ in range(100 if load(outside, k) > budget[k] else 0):
+        for _ in range(100 if load(way * outside, k) > budget[k] else 0):
             middle = 0.5 * (inside + outside)
-            inside, outside = (middle, outside) if load(middle, k) <= budget[k] else (inside, middle)
-        ends.append(np.inf if outside == 1e6 else inside)
+            inside, outside = (middle, outside) if load(way * middle, k) <= budget[k] else (inside, middle)
+        return np.inf if outside == 1e6 else inside
+
+    found, back, ahead = map(np.asarray, leaves(*(jnp.asarray(a, dtype) for a in (weights, x, d, budget))))
+    slack = 1e-9 if dtype == jnp.float64 else 1e-4
+    ends, starts = ([bisected(k, way) for k in range(COUNT)] for way in (1.0, -1.0))
     np.testing.assert_allclose(found, ends, rtol=slack, atol=slack)
+    np.testing.assert_allclose(ahead, ends, rtol=slack, atol=slack)
+    np.testing.assert_allclose(back, starts, rtol=slack, atol=slack)
     assert np.isinf(ends).any()
     assert np.less(ends, 1e-12).any()

@@ -56,9 +56,7 @@ _CHEETAH = Task(
     words="|a_i| <= 1, sum |a_i w_i| <= 20, w_i the angular velocity of joint i (observation 11 to 16)",
     steps=700_000,
     eval_every=5_000,
-    observation_size=17,
-    action_size=6,
-    episode_length=1000,
+    sizes={"observation_size": 17, "action_size": 6, "episode_length": 1000},
     presets={"paper": _cheetah_paper, "fair": _cheetah_fair},
 )
 TASKS = (
@@ -69,9 +67,7 @@ TASKS = (
         words="a_1^2 + a_2^2 <= 0.05",
         steps=300_000,
         eval_every=5_000,
-        observation_size=11,
-        action_size=2,
-        episode_length=50,
+        sizes={"observation_size": 11, "action_size": 2, "episode_length": 50},
         presets={"paper": _reacher_paper, "fair": _reacher_fair},
     ),
     _CHEETAH,

@@ -28,9 +28,7 @@ TASKS = (
         words="a_k >= 0, sum of a_k over the paths k through a link <= 50, for every link",
         steps=500_000,
         eval_every=10_000,
-        observation_size=40,
-        action_size=9,
-        episode_length=1000,
+        sizes={"observation_size": 40, "action_size": 9, "episode_length": 1000},
         presets={"paper": _paper, "fair": _fair},
     ),
 )

@@ -27,3 +27,5 @@ CHOICES: Mapping[str, Choice] = {
     "halfcheetah-box": _BY_THE_GAP,
 }
 """By task."""
+ELSEWHERE = _BY_THE_GAP
+"""On a task that was not compared on."""

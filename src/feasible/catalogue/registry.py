@@ -4,15 +4,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from feasible.catalogue import bike_sharing, methods, mujoco, network
+from feasible.catalogue.elsewhere import announced, imported, is_elsewhere, place_of
 from feasible.catalogue.method import Method
 from feasible.catalogue.task import DEFAULT, Task
-from feasible.errors import unknown
+from feasible.errors import TaskNotFoundError, unknown
 
 if TYPE_CHECKING:
     from feasible.algorithms.base import Algorithm
     from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, OnInfeasible
 
 TASKS: dict[str, Task] = {task.name: task for task in (*bike_sharing.TASKS, *network.TASKS, *mujoco.TASKS)}
+OURS = dict(TASKS)
 METHODS: dict[str, Method] = {method.name: method for method in methods.METHODS}
 RECOMMENDED = "recommended"
 """The name of what `feasible.catalogue.recommended` chooses among the methods."""
@@ -33,10 +35,30 @@ def register_method(method: Method) -> Method:
 
 
 def find_task(name: str) -> Task:
-    """The task of that name; for another name an error that says which one may be meant."""
-    if name not in TASKS:
-        raise unknown("task", name, TASKS)
-    return TASKS[name]
+    """The task of that name: registered in this process, `module:name`, or announced by an installed package.
+
+    For another name an error says which one may be meant.
+    """
+    if name in TASKS:
+        return TASKS[name]
+    if is_elsewhere(name):
+        return imported(name)
+    others = announced()
+    if name in others:
+        return imported(others[name])
+    raise TaskNotFoundError(str(unknown("task", name, [*TASKS, *others])))
+
+
+def name_of(task: Task) -> str | None:
+    """The name by which any process finds a task: ours, or that of the module which holds it. None where none does."""
+    return task.name if OURS.get(task.name) is task else place_of(task)
+
+
+def known_as(task: "str | Task") -> str:
+    """The name of a task in this process, which knows it from here on."""
+    if isinstance(task, str):
+        return task
+    return name_of(task) or register_task(task).name
 
 
 def find_method(name: str) -> Method:
@@ -76,9 +98,7 @@ def algorithm_of(
     """
     method, preset = find_method(name), preset or task.first_preset
     if preset == DEFAULT:
-        from feasible.algorithms.spec import spec_of
-
-        algorithm = method.make(spec_of(task.env()))
+        algorithm = method.make(task.spec)
     else:
         known = task.preset(preset)
         if name not in known:

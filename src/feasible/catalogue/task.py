@@ -1,14 +1,17 @@
 """A task: an environment with its constraint under a name, and the presets of the methods on it."""
 
+import inspect
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
-import gymnasium
+import gymnasium as gym
 
 if TYPE_CHECKING:
-    from feasible.algorithms.base import Algorithm
-    from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, OnInfeasible
+    from feasible.algorithms.base import Algorithm, Spec
+    from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Constraint, OnInfeasible
 
 Preset = Callable[[], "Mapping[str, Algorithm]"]
 """The methods of a task by name, with the hyper-parameters of one experiment; called when a run is configured."""
@@ -18,25 +21,55 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Task:
-    """An environment with its constraint, under the name by which people and runs know it."""
+    """An environment with its constraint, under the name by which people and runs know it.
+
+    >>> boat = feasible.Task("boat", lambda **options: gym.make("Boat-v0", **options), within_charge, steps=200_000)
+
+    Sizes, bounds and the length of episodes are read off the environment. In a module `mine`, the task is
+    `feasible train --task mine:boat` on the command line.
+    """
 
     name: str
-    make: str
-    """Id of a Gymnasium environment that judges its actions by the constraint."""
-    title: str
-    words: str
-    """The constraint for people."""
-    steps: int
-    eval_every: int
-    observation_size: int
-    action_size: int
-    episode_length: int
+    make: str | Callable[..., gym.Env]
+    """The environment without the constraint: a function that makes it, given `render_mode` and options where there
+    are any, or the id under which Gymnasium knows it."""
+    constraint: "Constraint | None" = None
+    """From the raw observation to the feasible set; None for an environment that brings its own, as ours do."""
+    _: KW_ONLY
+    steps: int = 100_000
+    """Of training, where nobody says otherwise."""
+    title: str = ""
+    words: str = ""
+    """The constraint for people; not given, the first line of its docstring."""
+    eval_every: int = 5_000
     episodes: int = 10
     """Per evaluation."""
     options: Mapping[str, object] = field(default_factory=dict)
     """Of the environment."""
     presets: Mapping[str, Preset] = field(default_factory=dict)
     """By name; the first is what a run takes that names none."""
+    sizes: "Mapping[str, int] | None" = None
+    """observation_size, action_size and episode_length, where they are known before the environment is made."""
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[\w.+-]+", self.name):
+            raise ValueError(f"Task: name must be one word of letters, digits, '.', '+' and '-', not {self.name!r}.")
+        if not (isinstance(self.make, str) or callable(self.make)):
+            raise ValueError(f"Task: make must be a function that makes the environment, or its id, not {self.make!r}.")
+        if self.constraint is not None and not callable(self.constraint):
+            raise ValueError(
+                "Task: constraint must be a function from the observation to a set, not a "
+                f"{type(self.constraint).__name__}."
+            )
+        for name in ("steps", "eval_every", "episodes"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"Task: {name} must be a whole number of at least 1, not {value!r}.")
+        if not self.words and self.constraint is not None:
+            object.__setattr__(self, "words", (inspect.getdoc(self.constraint) or "").partition("\n")[0])
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     @property
     def first_preset(self) -> str:
@@ -54,12 +87,72 @@ class Task:
         self, on_infeasible: "OnInfeasible" = "raise", render_mode: str | None = None, **options: object
     ) -> "ConstrainedEnv":
         """The environment, constrained."""
-        given = {**self.options, "on_infeasible": on_infeasible, "render_mode": render_mode, **options}
-        return cast("ConstrainedEnv", gymnasium.make(self.make, **given))
+        from feasible.constraints import ConstrainedEnv
+
+        if self.constraint is not None:
+            env = ConstrainedEnv(self._single(render_mode, options), self.constraint, on_infeasible)
+        else:
+            judging = {"on_infeasible": on_infeasible} if isinstance(self.make, str) else {}
+            env = self._single(render_mode, {**judging, **options})
+        if not isinstance(env, ConstrainedEnv):
+            raise ValueError(f"Task: {self.name!r} has no constraint, and its environment brings none: give it one.")
+        env.task = self
+        return env
 
     def copies(
         self, num_envs: int, on_infeasible: "OnInfeasible" = "raise", threads: int = 1, **options: object
     ) -> "ConstrainedVectorEnv":
-        """Copies of the environment that step as one, on `threads` threads, and start again in the step they end in."""
-        given = {**self.options, "on_infeasible": on_infeasible, "threads": threads, **options}
-        return cast("ConstrainedVectorEnv", gymnasium.make_vec(self.make, num_envs, **given))
+        """Copies of the environment that step as one and start again in the step they end in.
+
+        Where the environment has a vector of its own, that steps them on `threads` threads; else they step in turn.
+        """
+        from feasible.constraints import ConstrainedVectorEnv
+
+        if self.constraint is None and isinstance(self.make, str):
+            given = {**self.options, "on_infeasible": on_infeasible, "threads": threads, **options}
+            return cast("ConstrainedVectorEnv", gym.make_vec(self.make, num_envs, **given))
+        from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+        def single() -> gym.Env:
+            return self._single(None, options) if self.constraint is not None else self.env(**options).env  # pyright: ignore[reportArgumentType]
+
+        constraint = self.constraint or self.env(**options).constraint  # pyright: ignore[reportArgumentType]
+        copies = SyncVectorEnv([single] * num_envs, autoreset_mode=AutoresetMode.SAME_STEP)
+        return ConstrainedVectorEnv(copies, constraint, on_infeasible)
+
+    @cached_property
+    def spec(self) -> "Spec":
+        """What algorithms know of the task; makes the environment once."""
+        from feasible.algorithms.spec import spec_of
+
+        return spec_of(self.env())
+
+    @property
+    def observation_size(self) -> int:
+        return self.sizes["observation_size"] if self.sizes else self.spec.observation_size
+
+    @property
+    def action_size(self) -> int:
+        return self.sizes["action_size"] if self.sizes else self.spec.action_size
+
+    @property
+    def episode_length(self) -> int | None:
+        """Steps after which an episode is cut off; None where nothing says so."""
+        return self.sizes["episode_length"] if self.sizes else self.spec.episode_length
+
+    def _single(self, render_mode: str | None, options: Mapping[str, object]) -> gym.Env:
+        given: dict[str, Any] = {**self.options, **options}
+        if render_mode is not None or isinstance(self.make, str):
+            given["render_mode"] = render_mode
+        try:
+            env: Any = gym.make(self.make, **given) if isinstance(self.make, str) else self.make(**given)
+        except Exception as cause:
+            if self.constraint is None:  # one of ours, whose errors name their options
+                raise
+            said = str(cause).strip().partition("\n")[0].rstrip(".")
+            raise ValueError(
+                f"Task: the environment of {self.name!r} could not be made: {type(cause).__name__}: {said}."
+            ) from cause
+        if not isinstance(env, gym.Env):
+            raise ValueError(f"Task: make of {self.name!r} must return a Gymnasium environment, not {env!r:.80}.")
+        return env

@@ -32,9 +32,6 @@ def compare(
         device: gpu trains all runs of a task together, as one program on this machine's accelerator.
         out: Folder of all runs; with --ray one that all machines see, or an address that fsspec knows (s3://...).
     """
-    if device == "gpu" and (jobs is not None or ray is not None):
-        name = "jobs" if ray is None else "ray"
-        raise ValueError(f"--{name} is for runs on cores: leave it out, or leave out --device gpu.")
     if device == "cpu":
         on_cores()
     from feasible.run.launch import changes_of, grid

@@ -8,13 +8,18 @@ import tyro
 from feasible.cli.running import bring_to_end, know_studies, one_thread
 
 
-def resume(run: Annotated[Path, tyro.conf.Positional], tensorboard: bool = False) -> None:
+def resume(run: Annotated[Path, tyro.conf.Positional], task: str | None = None, tensorboard: bool = False) -> None:
     """Go on with a run from its last checkpoint, or from the beginning if it has none yet.
 
     Args:
         run: Folder of the run.
+        task: The name that the run's task has now, if it has been renamed.
         tensorboard: Also write TensorBoard event files into the run's folder.
     """
     one_thread()
     know_studies()
+    if task is not None:
+        from feasible.run.launch import rename_task
+
+        rename_task(run, task)
     bring_to_end(run, tensorboard)

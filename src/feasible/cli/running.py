@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from feasible.run.config import RunConfig
-    from feasible.run.folder import RunFolder
-    from feasible.run.sweep.sweep import Crew, Failure
+    from feasible.run.sweep.sweep import Failure
 
 Device = Literal["cpu", "gpu"]
 STUDIES = ("feasible.paper.as_authors",)  # their algorithms can be trained and loaded by name
@@ -59,40 +58,29 @@ def bring_to_end(run: Path, tensorboard: bool) -> None:
         news = "was finished before" if outcome.already else "finished"
         console.print(f"{run} {news}, at step {outcome.step}; its policy: {folder.policy}", markup=False)
         return
-    console.print(f"Stopped at step {outcome.step} with a checkpoint. Go on with: feasible resume {run}", markup=False)
+    saved = "with a checkpoint" if outcome.saved == outcome.step else _without(outcome.saved)
+    console.print(f"Stopped at step {outcome.step} {saved}. Go on with: feasible resume {run}", markup=False)
     sys.exit(130)
+
+
+def _without(saved: int | None) -> str:
+    """What is said where an environment can be saved at the beginning of episodes only."""
+    return f"; the last checkpoint is of step {saved}" if saved else "before the first checkpoint"
 
 
 def sweep(
     configs: "Sequence[RunConfig]", out: str, jobs: int | None, ray: str | None, device: Device = "cpu"
 ) -> "list[Failure]":
     """Bring runs to their end on this machine's cores or accelerator, or on a Ray cluster."""
+    from rich.console import Console
+
+    from feasible.run.sweep.anywhere import bring_all
+
     try:
-        return _on_accelerator(configs, out) if device == "gpu" else _on_machines(configs, out, jobs, ray)
+        return bring_all(configs, out, Console(), jobs, ray, device, STUDIES)
     except KeyboardInterrupt:
         print("feasible: interrupted; start the same command to go on from the last checkpoints.", file=sys.stderr)
         sys.exit(130)
-
-
-def _on_machines(configs: "Sequence[RunConfig]", out: str, jobs: int | None, ray: str | None) -> "list[Failure]":
-    from rich.console import Console
-
-    from feasible.run.sweep.sweep import run_all
-
-    folders, crew = _crew(configs, out, jobs, ray)
-    return run_all(folders, Console(), crew)
-
-
-def _on_accelerator(configs: "Sequence[RunConfig]", out: str) -> "list[Failure]":
-    from rich.console import Console
-
-    from feasible.run.sweep.accelerator import require_accelerator, train_by_task
-    from feasible.run.sweep.remote import is_address
-
-    require_accelerator()
-    if is_address(out):
-        raise ValueError(f"out must be a folder, not {out!r}: runs are trained at an address with --ray.")
-    return train_by_task(Path(out), configs, Console())
 
 
 def end(failures: "Sequence[Failure]", total: int) -> None:
@@ -100,21 +88,3 @@ def end(failures: "Sequence[Failure]", total: int) -> None:
     if failures:
         reasons = "".join(f"\n  {failure.folder.path}: {failure.reason}" for failure in failures)
         raise RuntimeError(f"{len(failures)} of {total} runs failed; start again to go on with them:{reasons}")
-
-
-def _crew(
-    configs: "Sequence[RunConfig]", out: str, jobs: int | None, ray: str | None
-) -> "tuple[list[RunFolder], Crew]":
-    from feasible.run.sweep.processes import Processes
-    from feasible.run.sweep.remote import is_address
-    from feasible.run.sweep.sweep import prepare
-
-    if ray is not None:
-        from feasible.run.sweep.ray import Cluster
-
-        cluster = Cluster(ray, out, jobs, STUDIES)
-        return cluster.prepare(configs), cluster
-    if is_address(out):
-        raise ValueError(f"out must be a folder, not {out!r}: runs are trained at an address with --ray.")
-    processes = Processes(jobs)
-    return prepare(Path(out), configs), processes

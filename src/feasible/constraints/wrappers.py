@@ -24,6 +24,9 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
     `info`. The constraint is at hand as `env.constraint`, the current set as `env.action_set()`.
     """
 
+    task: object = None
+    """The `feasible.Task` that made it, where one did."""
+
     def __init__(self, env: gym.Env, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         RecordConstructorArgs.__init__(self, constraint=constraint, on_infeasible=on_infeasible)
         gym.Wrapper.__init__(self, env)

@@ -45,7 +45,7 @@ def play(task: str, act: Callable[[Observations], Actions], seeds: Sequence[int]
     env = registry.make_vec(task, len(seeds))
     obs, _ = env.reset(seed=list(seeds))  # pyright: ignore[reportArgumentType]
     returns = np.zeros(len(seeds))
-    for _ in range(registry.find_task(task).episode_length):
+    for _ in range(registry.find_task(task).episode_length or 0):
         obs, rewards, *_ = env.step(act(np.asarray(obs)))
         returns += rewards
     env.close()

@@ -16,7 +16,7 @@ from feasible.catalogue.registry import TASKS
 from feasible.paper.printed import PRINTED
 from feasible.report.aggregates import Comparison
 from feasible.report.charts import Chart, Line, spread
-from feasible.report.groups import Group
+from feasible.report.groups import Group, by_task
 from feasible.report.runs import Note, Run, Setting
 from feasible.report.statistics import Estimate, interquartile_mean_interval
 from feasible.report.style import Look
@@ -41,7 +41,7 @@ def page(
     data: Json = {
         "title": title,
         "version": _version(),
-        "tasks": [_task(name) for name in dict.fromkeys(group.task for group in groups)],
+        "tasks": [_task(name, members[0].runs[0]) for name, members in by_task(groups).items()],
         "methods": [
             {"key": method, "title": titles[method], "light": look.light, "dark": look.dark, "dash": list(look.dash)}
             for method, look in looks.items()
@@ -60,9 +60,11 @@ def page(
     return template.replace("__TITLE__", html.escape(title)).replace("__DATA__", data_text)
 
 
-def _task(name: str) -> Json:
+def _task(name: str, run: Run) -> Json:
+    """What is said of a task: by the catalogue of one of ours, by its runs of any other."""
     known = TASKS.get(name)
-    return {"name": name, "title": known.title if known else "", "constraint": known.words if known else ""}
+    title, words = (known.title, known.words) if known else (run.about("title"), run.about("constraint"))
+    return {"name": name, "title": title, "constraint": words}
 
 
 def _chart(chart: Chart) -> Json:

@@ -98,6 +98,11 @@ class Run:
         rates = self.series.get("time/steps_per_second")
         return float(np.median(rates.values)) if rates is not None else None
 
+    def about(self, name: str) -> str:
+        """What config.json says for people; nothing where it says nothing readable."""
+        said = self.described.get(name)
+        return printable(said, 400) if isinstance(said, str) else ""
+
     def versions(self) -> Mapping[str, str]:
         return _texts(self.described.get("versions"))
 

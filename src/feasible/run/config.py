@@ -35,7 +35,9 @@ class RunConfig:
 
     @property
     def name(self) -> str:
-        return f"{self.task}/{self.algo}{'+' + self.variant if self.variant else ''}/seed-{self.seed}"
+        """The run's folder below that of all runs."""
+        variant = f"+{self.variant}" if self.variant else ""
+        return f"{self.task.replace(':', '-')}/{self.algo}{variant}/seed-{self.seed}"
 
 
 def read_config(path: Path) -> dict[str, object]:

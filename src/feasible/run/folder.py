@@ -19,13 +19,36 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from feasible.algorithms.base import Spec
 from feasible.algorithms.description import describe
+from feasible.catalogue.registry import find_task
+from feasible.catalogue.task import Task
+from feasible.errors import TaskNotFoundError
 from feasible.run.config import RunConfig, read_config
 from feasible.run.disk.archive import ArchiveError, write_atomically
 from feasible.run.plain_json import parse_object, printable, read_object
 from feasible.run.validity import check_training
 
+ABOUT = ("title", "constraint", "observation_size", "action_size", "action_low", "action_high", "episode_length")
+"""What config.json says of the task besides its name."""
 PACKAGES = ("feasible", "jax", "jaxlib", "equinox", "optax", "numpy", "gymnasium", "mujoco", "numba")
+
+
+def about_task(task: Task) -> dict[str, object]:
+    """What a run's folder says of its task: for people, and so that it goes on with no other."""
+    words: dict[str, object] = {"title": task.title, "constraint": task.words}
+    return {**words, **(task.sizes or about_spec(task.spec))}
+
+
+def about_spec(spec: Spec) -> dict[str, object]:
+    """The same of an environment without a name."""
+    return {
+        "observation_size": spec.observation_size,
+        "action_size": spec.action_size,
+        "action_low": spec.low.tolist(),
+        "action_high": spec.high.tolist(),
+        "episode_length": spec.episode_length,
+    }
 
 
 class RunLockedError(RuntimeError):
@@ -43,8 +66,9 @@ class RunFolder:
         self._config = path / "config.json"
         self._mark = self.checkpoint / "population.json"
 
-    def create(self, config: RunConfig) -> None:
-        """Begin a run here; refused where one has begun."""
+    def create(self, config: RunConfig, about: Mapping[str, object] | None = None) -> None:
+        """Begin a run here; refused where one has begun. `about` is what is known of a task without a name."""
+        about = about_task(find_task(config.task)) if about is None else about
         made_by = {"versions": versions(), "commit": commit(), "machine": _machine(), "command": sys.argv}
         self.path.mkdir(parents=True, exist_ok=True)
         with _exclusive(self.path):
@@ -53,20 +77,37 @@ class RunFolder:
                     f"{self.path} holds a run already: go on with `feasible resume {self.path}`, "
                     "or choose another --out, --seed or --variant."
                 )
-            write_atomically(self._config, (json.dumps({**asdict(config), **made_by}, indent=1) + "\n").encode())
+            write_atomically(self._config, self._text({**asdict(config), **about, **made_by}))
+
+    def change(self, **fields: object) -> None:
+        """Write other values of fields into config.json."""
+        write_atomically(self._config, self._text({**read_object(self._config), **fields}))
+
+    def _text(self, described: Mapping[str, object]) -> bytes:
+        return (json.dumps(described, indent=1) + "\n").encode()
+
+    def about(self) -> dict[str, object]:
+        """What the folder says of the task that its run was begun on."""
+        described = read_config(self._config)
+        return {name: described[name] for name in ABOUT if name in described}
 
     def exists(self) -> bool:
         return self._config.exists()
 
-    def config(self) -> RunConfig:
-        """What config.json says, refused where `configure` would refuse it."""
+    def config(self, *, named: bool = True) -> RunConfig:
+        """What config.json says, refused where `configure` would refuse it; its task need not be `named`."""
         try:
             described = read_config(self._config)
             # A setting that the version which wrote the folder did not know yet has its default.
-            described["algorithm"] = describe(check_training(described))
+            described["algorithm"] = describe(check_training(described, named=named))
             return RunConfig(**{name: described[name] for name in RunConfig.__dataclass_fields__})  # pyright: ignore[reportArgumentType]
         except FileNotFoundError as cause:
             raise FileNotFoundError(f"{self.path} holds no run: there is no config.json in it.") from cause
+        except TaskNotFoundError as cause:
+            raise TaskNotFoundError(
+                f"{self.path}: {printable(str(cause), 400)} If its task has another name now, go on with `feasible "
+                f"resume {self.path} --task NAME`; if it has none, with feasible.resume(path, env) from Python."
+            ) from cause
         except ValueError as cause:
             said = printable(str(cause).rstrip("."), 400)
             raise ArchiveError(f"{self._config} is damaged or of another version: {said}.") from cause

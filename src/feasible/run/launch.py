@@ -7,11 +7,12 @@ from typing import Unpack
 
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.description import Plain, describe
-from feasible.catalogue.recommended import CHOICES, PRESET, Choice
+from feasible.catalogue.recommended import CHOICES, ELSEWHERE, PRESET
 from feasible.catalogue.registry import RECOMMENDED, algorithm_of, find_task
 from feasible.run.config import RunConfig
 from feasible.run.folder import RunFolder
 from feasible.run.options import Options
+from feasible.run.train import check_same_task
 from feasible.run.validity import WHOLE, check_training, check_whole
 
 
@@ -22,8 +23,8 @@ def configure(
     hyper-parameters of the algorithm."""
     known, preset = find_task(task), options.get("preset")
     if algo == RECOMMENDED:
-        choice = _recommended(task)
-        algo, preset, changes = choice.algo, preset or PRESET, {**choice.changes, **(changes or {})}
+        choice = CHOICES.get(task, ELSEWHERE)
+        algo, preset, changes = choice.algo, preset or _compared_in(task), {**choice.changes, **(changes or {})}
     preset = preset or known.first_preset
     algorithm = algorithm_of(known, algo, preset, changes)
     eval_every = check_whole("eval_every", _said(options.get("eval_every"), known.eval_every), *WHOLE["eval_every"])
@@ -59,10 +60,15 @@ def grid(
         twice = [value for value in values if list(values).count(value) > 1]
         if twice:
             raise ValueError(f"{name} must name each only once, not {twice[0]!r} again.")
+    presets: dict[str, Options] = dict.fromkeys(tasks, options)
     if RECOMMENDED in algos and options.get("preset") is None:
-        options["preset"] = PRESET  # of all that are compared with it, too
+        # That of the recommended method is the preset of all that are compared with it, too.
+        presets = {task: {**options, "preset": _compared_in(task)} for task in tasks}
     return [
-        configure(task, algo, seed, changes=changes, **options) for seed in seeds for task in tasks for algo in algos
+        configure(task, algo, seed, changes=changes, **presets[task])
+        for seed in seeds
+        for task in tasks
+        for algo in algos
     ]
 
 
@@ -91,13 +97,19 @@ def new_run(out: Path, config: RunConfig) -> RunFolder:
     return folder
 
 
-def _recommended(task: str) -> Choice:
-    if task not in CHOICES:
-        raise ValueError(
-            f"No algorithm is recommended on the task {task!r}, only on {', '.join(CHOICES)}: "
-            "name one with --algo (`feasible algos` lists them)."
-        )
-    return CHOICES[task]
+def rename_task(run: Path, task: str) -> None:
+    """Let a run go on under another name of its task, which must have the same sizes, bounds and horizon."""
+    folder = RunFolder(run)
+    folder.config(named=False)
+    with folder.locked():
+        check_same_task(folder, find_task(task).spec)
+        folder.change(task=task)
+
+
+def _compared_in(task: str) -> str:
+    """The preset in which methods were compared on a task of ours; on any other, its first."""
+    known = find_task(task)
+    return PRESET if PRESET in known.presets else known.first_preset
 
 
 def _in_rounds(steps: int, algorithm: Algorithm) -> int:

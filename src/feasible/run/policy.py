@@ -37,7 +37,9 @@ def trained_on(path: Path) -> str:
     task = read_description(path).get("task", "")
     try:
         check_name("task", task)
-        return find_task(str(task)).name if task else ""
+        if task:
+            find_task(str(task))
+        return str(task)
     except ValueError as cause:
         raise ArchiveError(f"{path}: {cause}") from cause
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -30,7 +31,7 @@ class ProgressBar(Watcher):
         )
         self._evaluations: list[Line] = []
 
-    def __enter__(self) -> "ProgressBar":
+    def __enter__(self) -> Self:
         self._progress.start()
         return self
 

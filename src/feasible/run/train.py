@@ -14,8 +14,10 @@ from pathlib import Path
 
 import jax
 
+from feasible.algorithms.base import Spec
 from feasible.algorithms.description import build_algorithm
 from feasible.catalogue import registry
+from feasible.constraints import ConstrainedVectorEnv
 from feasible.errors import EmptySetError, InfeasibleActionError, InvalidStepError
 from feasible.run.config import RunConfig
 from feasible.run.disk import checkpoint
@@ -26,7 +28,7 @@ from feasible.run.drive.memory import check_memory
 from feasible.run.drive.plant import plant_of
 from feasible.run.drive.population import Population
 from feasible.run.evaluate import evaluate_agents
-from feasible.run.folder import RunFolder
+from feasible.run.folder import RunFolder, about_spec
 from feasible.run.policy import save_policy
 from feasible.run.watch import Line, Watcher
 
@@ -43,6 +45,8 @@ class Outcome:
     """Whether it was finished before the call."""
     failures: tuple[tuple[RunFolder, str], ...] = ()
     """The runs of a population that could not go on, and why."""
+    saved: int | None = None
+    """The step of the last checkpoint of a run that has not finished; None where there is none."""
 
 
 def train(
@@ -65,6 +69,17 @@ def train(
         return _train_together(members, configs, watcher, threads)
 
 
+def train_on(
+    folder: RunFolder, config: RunConfig, driver: Lone, env: ConstrainedVectorEnv | None, watcher: Watcher
+) -> Outcome:
+    """Train the run of a folder, which the caller has locked, with a driver and copies for evaluations at hand."""
+    check_same_task(folder, driver.plant.spec)
+    try:
+        return Training([folder], [config], folder.checkpoint, driver, env, watcher).to_the_end()
+    except ENDS as error:
+        raise type(error)(f"{error} {_last_state(folder)}") from error
+
+
 def _train_alone(folder: RunFolder, config: RunConfig, watcher: Watcher) -> Outcome:
     saved = checkpoint.read(folder.checkpoint)
     if saved is not None and saved.finished:
@@ -80,10 +95,7 @@ def _train_alone(folder: RunFolder, config: RunConfig, watcher: Watcher) -> Outc
     copies = algorithm.environments
     env = registry.make(config.task) if copies == 1 else registry.make_vec(config.task, copies)
     driver = Lone(algorithm, plant_of(env), config.seed)
-    try:
-        return _Training([folder], [config], folder.checkpoint, driver, watcher).to_the_end()
-    except ENDS as error:
-        raise type(error)(f"{error} {_last_state(folder)}") from error
+    return train_on(folder, config, driver, registry.make_vec(config.task, config.episodes), watcher)
 
 
 def _last_state(folder: RunFolder) -> str:
@@ -96,36 +108,43 @@ def _last_state(folder: RunFolder) -> str:
 def _train_together(
     folders: Sequence[RunFolder], configs: Sequence[RunConfig], watcher: Watcher, threads: int | None
 ) -> Outcome:
-    threads = threads or max(1, len(os.sched_getaffinity(0)) - 1)
+    task, threads = configs[0].task, threads or max(1, len(os.sched_getaffinity(0)) - 1)
     population = Population(
         [build_algorithm(config.algorithm) for config in configs],
-        plant_of(registry.make_vec(configs[0].task, len(folders), threads=threads)),
+        plant_of(registry.make_vec(task, len(folders), threads=threads)),
         [config.seed for config in configs],
     )
+    for folder in folders:
+        check_same_task(folder, population.plant.spec)
     memory, home = check_memory(population.programs), folders[0].population() or checkpoint.home_of(folders)
-    return _Training(folders, configs, home, population, watcher, memory, threads).to_the_end()
+    env = registry.make_vec(task, len(folders) * configs[0].episodes, threads=threads)
+    return Training(folders, configs, home, population, env, watcher, memory).to_the_end()
 
 
-class _Training:
-    """Runs whose state has one home."""
+class Training:
+    """Runs whose state has one home, or, without folders and home, a run that leaves nothing behind.
+
+    Evaluations are played in `env`; without one there are none.
+    """
 
     def __init__(
         self,
         folders: Sequence[RunFolder],
         configs: Sequence[RunConfig],
-        home: Path,
+        home: Path | None,
         driver: Lone | Population,
+        env: ConstrainedVectorEnv | None,
         watcher: Watcher,
         memory: str = "",
-        threads: int = 1,
     ) -> None:
-        self.folders, self.configs, self.home = folders, configs, home
+        self.folders, self.configs, self.home, self.env = folders, configs, home, env
         self.driver, self.watcher, self.memory = driver, watcher, memory
         self.config = configs[0]  # of what all share
-        self.env = registry.make_vec(self.config.task, len(folders) * self.config.episodes, threads=threads)
         self.told: set[int] = set()
+        self.saved: int | None = None
 
     def to_the_end(self) -> Outcome:
+        """From where the driver is, if it has begun, or from the last checkpoint, or from the beginning."""
         driver, config = self.driver, self.config
         self._begin()
         self.clock, self.clock_step = time.perf_counter(), driver.step
@@ -134,28 +153,31 @@ class _Training:
             while driver.step < config.steps and driver.live.any() and not driver.halted:
                 event = self._next_event()
                 driver.advance(event, self.watcher.advanced)
-                if driver.step < event:
-                    break
-                last = event == config.steps
-                self._report(evaluated=last or event % config.eval_every == 0, last=last)
-                if not last and event % config.checkpoint_every == 0:
+                if driver.step == event:
+                    last = event == config.steps
+                    self._report(evaluated=last or event % config.eval_every == 0, last=last)
+                    if not last and event % config.checkpoint_every == 0:
+                        self._save_soon()
+                if driver.plant.awaited is not None and driver.plant.restorable:
                     self._save()
             finished = driver.step >= config.steps or not driver.live.any()
             if finished:
-                self._tell_failures()
-                self._save_policies()
-                checkpoint.finish(self.home, self.folders, driver)
-                self.watcher.saved()
-            else:
+                self._finish()
+            elif driver.plant.restorable or not driver.plant.exact:
                 self._save()
         failures = tuple((self.folders[agent], reason) for agent, reason in driver.failures.items())
-        return Outcome(driver.step, finished, failures=failures)
+        return Outcome(driver.step, finished, failures=failures, saved=None if finished else self.saved)
 
     def _begin(self) -> None:
-        saved = checkpoint.read(self.home)
+        driver = self.driver
+        if driver.started:
+            self.watcher.begin(self.configs, driver.step, self.memory)
+            return
+        saved = checkpoint.read(self.home) if self.home else None
         self.watcher.begin(self.configs, saved.step if saved else 0, self.memory)
-        if saved:
-            checkpoint.restore(self.home, self.folders, self.driver)
+        if saved and self.home:
+            checkpoint.restore(self.home, self.folders, driver)
+            self.saved = saved.step
         else:
             for folder in self.folders:
                 checkpoint.clear(folder)
@@ -163,7 +185,7 @@ class _Training:
         for folder, size in zip(self.folders, sizes, strict=True):
             folder.cut_metrics(size)
         if not saved:
-            self.driver.start()
+            driver.start()
 
     def _next_event(self) -> int:
         config, step = self.config, self.driver.step
@@ -172,12 +194,12 @@ class _Training:
 
     def _report(self, *, evaluated: bool, last: bool) -> None:
         driver, config = self.driver, self.config
-        lines: list[dict[str, float | list[float]]] = [{} for _ in self.folders]
+        lines: list[dict[str, float | list[float]]] = [{} for _ in self.configs]
         if last or driver.step % config.log_every == 0:
             rate = (driver.step - self.clock_step) / (time.perf_counter() - self.clock)
             for line, report in zip(lines, driver.tally.reports(), strict=True):
                 line |= {**report, "time/steps_per_second": rate}
-        if evaluated:
+        if evaluated and self.env is not None:
             begun = time.perf_counter()
             for agent, evaluation in evaluate_agents(driver, self.env, config.episodes).items():
                 lines[agent] |= evaluation.metrics()
@@ -190,7 +212,8 @@ class _Training:
             self.clock, self.clock_step = time.perf_counter(), driver.step
 
     def _log(self, agent: int, line: Line) -> None:
-        self.folders[agent].log(line)
+        for folder in self.folders[agent : agent + 1]:
+            folder.log(line)
         self.watcher.logged(self.configs[agent], line)
 
     def _tell_failures(self) -> None:
@@ -198,10 +221,28 @@ class _Training:
             self.watcher.failed(self.configs[agent], self.driver.failures[agent])
             self.told.add(agent)
 
+    def _save_soon(self) -> None:
+        """Save now, or, where only the beginnings of episodes can be saved, at the next one."""
+        plant = self.driver.plant
+        if plant.restorable or not plant.exact:
+            self._save()
+        elif self.home:
+            plant.awaited = self.config.seed
+
     def _save(self) -> None:
-        self._save_policies()
-        checkpoint.save(self.home, self.folders, self.driver)
-        self.watcher.saved()
+        self.driver.plant.awaited = None
+        if self.home:
+            self._save_policies()
+            checkpoint.save(self.home, self.folders, self.driver)
+            self.saved = self.driver.step
+            self.watcher.saved()
+
+    def _finish(self) -> None:
+        self._tell_failures()
+        if self.home:
+            self._save_policies()
+            checkpoint.finish(self.home, self.folders, self.driver)
+            self.watcher.saved()
 
     def _save_policies(self) -> None:
         driver = self.driver
@@ -211,3 +252,14 @@ class _Training:
                     own_policy, algorithm = driver.of_agent(policy, own), driver.algorithms[agent]
                     path, task = self.folders[agent].policy, self.config.task
                     save_policy(path, algorithm, driver.plant.spec, own_policy, task)
+
+
+def check_same_task(folder: RunFolder, spec: Spec) -> None:
+    """Refuse to go on with a run on an environment of other sizes, bounds or length than it was begun on."""
+    begun, now = folder.about(), about_spec(spec)
+    for name in [name for name in now if name in begun]:
+        if begun[name] != now[name] and None not in (begun[name], now[name]):  # not every environment says its length
+            raise ValueError(
+                f"{name} of the environment is {now[name]}, but the run {folder.path} was begun with {begun[name]}: go "
+                "on with the environment that it was begun on, or train anew."
+            )

@@ -40,13 +40,14 @@ def check_run(described: Mapping[str, object]) -> None:
         raise ValueError(f"variant must be the name of a folder, without '/', not {brief(described['variant'])}.")
 
 
-def check_training(described: Mapping[str, object]) -> Algorithm:
-    """Refuse what is no run that can be trained here; its algorithm otherwise."""
+def check_training(described: Mapping[str, object], *, named: bool = True) -> Algorithm:
+    """Refuse what is no run that can be trained here; its algorithm otherwise. A task without a name is not `named`."""
     _check_there(described, *NAMES, *WHOLE, "algorithm")
     check_run(described)
-    known = [*find_task(str(described["task"])).presets, DEFAULT]
-    if described["preset"] not in known:
-        raise ValueError(f"preset must be {' or '.join(known)}, not {brief(described['preset'])}.")
+    if named:
+        known = [*find_task(str(described["task"])).presets, DEFAULT]
+        if described["preset"] not in known:
+            raise ValueError(f"preset must be {' or '.join(known)}, not {brief(described['preset'])}.")
     algorithm = build_algorithm(described["algorithm"])  # pyright: ignore[reportArgumentType]
     # All that happens must happen between two rounds of steps.
     for name in ("steps", "eval_every", "log_every", "checkpoint_every"):

@@ -1,6 +1,8 @@
 """Watchers: what a person, a file or another machine hears of runs in training."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Self
 
 from feasible.run.config import RunConfig
 
@@ -9,7 +11,12 @@ Line = Mapping[str, float | list[float]]
 
 
 class Watcher:
-    """What is heard of a run, or of the runs of a population; this one does nothing."""
+    """What is heard of a run, or of the runs of a population; this one does nothing. Used as a context."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
 
     def begin(self, configs: Sequence[RunConfig], step: int, memory: str) -> None:
         """Before anything is allocated; `memory` says what the agents of a population take."""
@@ -34,7 +41,15 @@ class Watchers(Watcher):
     """Several as one."""
 
     def __init__(self, watchers: Sequence[Watcher]):
-        self._watchers = watchers
+        self._watchers, self._entered = watchers, ExitStack()
+
+    def __enter__(self) -> Self:
+        for watcher in self._watchers:
+            self._entered.enter_context(watcher)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._entered.close()
 
     def begin(self, configs: Sequence[RunConfig], step: int, memory: str) -> None:
         for watcher in self._watchers:

@@ -84,7 +84,7 @@ class Allocation(ActionSet):
 
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
-        return hit_and_run(self, key, self._exit_if_level)
+        return hit_and_run(self, key, self._chord)
 
     @compiled
     def diameter(self) -> Float[Array, ""]:
@@ -100,11 +100,14 @@ class Allocation(ActionSet):
             return self
         return Allocation(self.total, *tighter(self.low, self.high, low, high))
 
-    def _exit_if_level(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
-        """The exit, and 0 where little is left of a random direction and rounding has turned it out of the plane."""
+    def _chord(
+        self, origin: Float[Array, " n"], direction: Float[Array, " n"]
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """The exits, and 0 where little is left of a random direction and rounding has turned it out of the plane."""
         drift = jnp.abs(jnp.sum(direction))
         level = drift <= 16 * jnp.finfo(self.dtype).eps * self.dim * jnp.max(jnp.abs(direction))
-        return jnp.where(level, box_exit(origin, direction, self.low, self.high), 0.0)
+        back, ahead = (box_exit(origin, way, self.low, self.high) for way in (-direction, direction))
+        return jnp.where(level, back, 0.0), jnp.where(level, ahead, 0.0)
 
 
 class AllocationAtMost(ActionSet):

@@ -11,7 +11,7 @@ from feasible.sets.arguments import Numbers, floats, require, scalar, vectors
 from feasible.sets.base import ActionSet, compiled, drawn, entries
 from feasible.sets.box import Bound, box_exit, narrower
 from feasible.sets.sampling import hit_and_run
-from feasible.solve.breakpoints import convex_exit
+from feasible.solve.breakpoints import convex_chord, convex_exit
 
 
 class BudgetBox(ActionSet):
@@ -60,21 +60,13 @@ class BudgetBox(ActionSet):
 
     @compiled
     def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
-        moving = direction != 0
-        kinks = jnp.where(moving, -origin / jnp.where(moving, direction, 1.0), 0.0)
-        budget_ends = convex_exit(
-            lambda t: self.load(origin + t * direction),
-            kinks,
-            -self.loads(-direction),
-            self.loads(direction),
-            self.load(jnp.where(moving, 0.0, origin)),
-            self.budget,
-        )
+        pieces = self._pieces(origin, direction)
+        budget_ends = convex_exit(lambda t: self.load(origin + t * direction), *pieces, self.budget)
         return jnp.minimum(budget_ends, box_exit(origin, direction, -self.bound, self.bound))
 
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
-        return hit_and_run(self, key)
+        return hit_and_run(self, key, self._chord)
 
     @compiled
     def reach(self) -> Float[Array, " n"]:
@@ -85,3 +77,16 @@ class BudgetBox(ActionSet):
 
     def clipped(self, low: Bound, high: Bound) -> "BudgetBox | None":
         return narrower(self, low, high)
+
+    def _pieces(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> tuple[Array, Array, Array, Array]:
+        """The load along a line: each coordinate's kink, its slopes before and after, and what does not change."""
+        moving = direction != 0
+        kinks = jnp.where(moving, -origin / jnp.where(moving, direction, 1.0), 0.0)
+        return kinks, -self.loads(-direction), self.loads(direction), self.load(jnp.where(moving, 0.0, origin))
+
+    def _chord(
+        self, origin: Float[Array, " n"], direction: Float[Array, " n"]
+    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        back, ahead = convex_chord(*self._pieces(origin, direction), self.budget)
+        behind, before = (box_exit(origin, way, -self.bound, self.bound) for way in (-direction, direction))
+        return jnp.minimum(back, behind), jnp.minimum(ahead, before)

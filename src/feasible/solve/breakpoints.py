@@ -287,3 +287,25 @@ def convex_exit(
     meets = (budget - constant + slopes @ kinks) / jnp.where(later, rise, 1.0)
     earliest = jnp.maximum(jnp.min(jnp.where(later, meets, jnp.inf)), start)
     return jnp.where(earliest < (1.0 - 64 * eps) * crossing, earliest, crossing)  # else the same but for rounding
+
+
+def convex_chord(
+    kinks: Float[Array, " k"],
+    before: Float[Array, " k"],
+    after: Float[Array, " k"],
+    constant: Float[Array, ""],
+    budget: Float[Array, ""],
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """How far back and ahead load(t) <= budget, for the load of `convex_exit`, to the rounding of its sums.
+
+    A convex load is the largest of the lines of its pieces: the first line that meets the budget, either way, ends the
+    way. One pass finds both ends, without the care that `convex_exit` takes to be exact where slopes nearly cancel.
+    """
+    slopes = jnp.where(kinks[None, :] <= kinks[:, None], after[None, :], before[None, :])
+    flat = 16 * jnp.finfo(budget.dtype).eps * jnp.sum(jnp.maximum(jnp.abs(before), jnp.abs(after)))
+    rise, first = jnp.sum(slopes, axis=1), jnp.sum(before)
+    meets = (budget - constant + jnp.sum(slopes * kinks[None, :], axis=1)) / jnp.where(jnp.abs(rise) > flat, rise, 1.0)
+    start = (budget - constant + jnp.sum(before * kinks)) / jnp.where(first < -flat, first, 1.0)
+    back = jnp.min(jnp.where(rise < -flat, -meets, jnp.where(first < -flat, -start, jnp.inf)))
+    ahead = jnp.min(jnp.where(rise > flat, meets, jnp.inf))
+    return jnp.maximum(back, 0.0), jnp.maximum(ahead, 0.0)

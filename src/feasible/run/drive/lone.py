@@ -117,7 +117,8 @@ class Lone(Generic[State]):
         self.plant.reset([self.seed + copy for copy in range(self.plant.copies)])
 
     def advance(self, until: int, made: Callable[[int], None] = lambda step: None) -> None:
-        """Make steps until `until` have been made in all; `made` hears of each."""
+        """Make steps until `until` have been made in all, or a state that can be saved has come that was waited for;
+        `made` hears of each."""
         plant, tally, packet = self.plant, self.tally, self.programs.packet
         if plant.moved:
             self.restore_in_new_episodes(self.carries, self.step)
@@ -134,6 +135,8 @@ class Lone(Generic[State]):
             self._leaves, report = program.function(self._leaves, steps.packets.reshape(packet))
             self._take(report, steps.seen, program.metered)
             made(self.step)
+            if plant.awaited is not None and plant.restorable:
+                return
 
     def fail(self, agent: int, reason: Exception) -> None:
         """An agent alone that cannot go on ends its run."""

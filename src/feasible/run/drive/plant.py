@@ -22,6 +22,7 @@ from feasible.run.drive.faults import NotFiniteError, finite, observed_fault
 from feasible.run.drive.wire import Wire, wire_of
 
 State = dict[str, NDArray]
+BEGINNING = "beginning"
 Kind = TypeVar("Kind", gym.Env, VectorEnv)
 
 
@@ -69,6 +70,9 @@ class Plant(ABC, Generic[Kind]):
 
     env: Kind
     copies: int
+    awaited: int | None = None
+    """A seed while a state that can be saved is waited for, of an environment that has none to give: the next episode
+    then begins with a seed of its own, made of this one and the step. Such a beginning is a state."""
 
     def __init__(self, env: ConstrainedEnv | ConstrainedVectorEnv):
         self._wrapper, self.constraint = env, env.constraint
@@ -96,7 +100,13 @@ class Plant(ABC, Generic[Kind]):
 
     @property
     @abstractmethod
-    def restorable(self) -> bool: ...
+    def restorable(self) -> bool:
+        """Whether there is a state to save now."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether there is one at least at the beginning of episodes, so that a run can be resumed bit for bit."""
+        return self.restorable
 
     @abstractmethod
     def get_state(self) -> State:
@@ -118,28 +128,43 @@ class SinglePlant(Plant[gym.Env]):
     def __init__(self, env: ConstrainedEnv):
         super().__init__(env)
         self.env, self._shape = env.env, (self.spec.observation_size,)
+        self._saves = _restorable(self.env)
+        self._beginning: int | None = None
+        """The seed of the running episode, before its first step, where it is known."""
 
     def _restart(self, seeds: Sequence[int], step: int) -> NDArray:
         obs, _ = restarted(self.env, self._shape, step, seed=seeds[0])
+        self._beginning = seeds[0]
         return np.asarray(obs)[None]
 
     def step(self, actions: Float[np.ndarray, "1 n"], step: int) -> Steps:
         next_obs, reward, terminated, truncated, _ = stepped(self.env, actions[0], self._shape, step)
-        seen, ended = next_obs, bool(terminated or truncated)
-        if ended:
+        seen, ended, self._beginning = next_obs, bool(terminated or truncated), None
+        if ended and self.awaited is None:
             seen, _ = restarted(self.env, self._shape, step)
+        elif ended:
+            seen = self._restart([_episode_seed(self.awaited, step)], step)[0]
         packets = self.wire.pack(1, next_obs, seen, reward, terminated, truncated)
         return Steps(self.wire, packets, [float(reward)], [ended])
 
     @property
     def restorable(self) -> bool:
-        return _restorable(self.env)
+        return self._saves or self._beginning is not None
+
+    @property
+    def exact(self) -> bool:
+        return True
 
     def get_state(self) -> State:
-        return self.env.get_wrapper_attr("get_state")()
+        if self._saves:
+            return self.env.get_wrapper_attr("get_state")()
+        return {BEGINNING: np.array(self._beginning)}
 
     def set_state(self, state: State) -> None:
-        self.env.get_wrapper_attr("set_state")(state)
+        if BEGINNING in state:
+            self.reset([int(state[BEGINNING])])
+        else:
+            self.env.get_wrapper_attr("set_state")(state)
 
 
 class VectorPlant(Plant[VectorEnv]):
@@ -235,6 +260,11 @@ def _autoreset(env: ConstrainedVectorEnv) -> AutoresetMode:
             "or leave shared_memory=True."
         )
     return mode
+
+
+def _episode_seed(seed: int | None, step: int) -> int:
+    """The seed of the episode that begins after `step`, far from those of other episodes and of evaluations."""
+    return int(np.random.SeedSequence([seed or 0, step, 2]).generate_state(1)[0])
 
 
 def _restorable(env: gym.Env) -> bool:

@@ -56,6 +56,10 @@ class Population:
         return self.tally.live
 
     @property
+    def started(self) -> bool:
+        return bool(self._leaves)
+
+    @property
     def groups(self) -> Sequence[slice]:
         """The agents of each part of the state."""
         return [group.rows for group in self.programs.groups]

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 
+from feasible.catalogue.elsewhere import root_of
 from feasible.run.folder import RunFolder
 
 ERRORS = "errors.log"  # in a run's folder: what its process complained of
@@ -23,6 +24,13 @@ def one_thread() -> dict[str, str]:
 def use_one_thread() -> None:
     """Make this process such a one; before JAX is used."""
     os.environ |= one_thread()
+
+
+def _environment(folder: RunFolder) -> dict[str, str]:
+    """What a run's process finds: this one's, and the folder of its task's module, if that is one of the user's."""
+    root = root_of(folder.config(named=False).task) if folder.exists() else None
+    paths = [*([str(root)] if root else []), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, **({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})}
 
 
 class Processes:
@@ -61,7 +69,7 @@ class RunProcess:
         command = [sys.executable, "-m", "feasible.cli", "resume", str(folder.path)]
         self._log.unlink(missing_ok=True)  # a link, perhaps: nothing is written through it
         with self._log.open("xb") as log:
-            self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)
+            self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, env=_environment(folder))
 
     def stay_on(self, core: int) -> None:
         """Keep it, and the threads that it is still to start, on one core."""

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,16 +29,26 @@ if TYPE_CHECKING:
 
 RETRIES = 10  # how often a run is started again after its machine or its process was lost
 PATIENCE = 120.0  # seconds that a run waits for a lost process to let go of its folder
+CARRIED = 100_000_000  # bytes of the folder of a user's module
+LEFT = (".git", ".venv", "__pycache__", "runs", "report", "*.feasible")  # of it, not copied
 REFRESH = 10.0  # seconds between two copies of the metrics from an address
 
 
 class Cluster:
     """The crew of a Ray cluster, for runs at `place`: a path that all its machines see, or an address.
 
-    `modules` are imported before a run is trained: those of studies with algorithms of their own.
+    `modules` are imported before a run is trained: those of studies with algorithms of their own. `root` is the folder
+    of the user's modules, which Ray copies to every machine.
     """
 
-    def __init__(self, address: str, place: str, slots: int | None = None, modules: Sequence[str] = ()):
+    def __init__(
+        self,
+        address: str,
+        place: str,
+        slots: int | None = None,
+        modules: Sequence[str] = (),
+        root: Path | None = None,
+    ):
         try:
             import ray  # pyright: ignore[reportMissingImports]
         except ImportError as cause:
@@ -53,7 +63,7 @@ class Cluster:
         self._refreshed, self._started = time.monotonic(), list[RunOnCluster]()
         if not ray.is_initialized():
             try:
-                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, runtime_env=_carried(root))
             except (ConnectionError, ValueError, RuntimeError) as cause:
                 raise ValueError(
                     f"--ray: no Ray cluster answers at {address!r}; start one with `ray start --head` and name its "
@@ -96,6 +106,29 @@ class Cluster:
             if ended:
                 self._started.remove(training)
         self._refreshed = time.monotonic() if due else self._refreshed
+
+
+def _carried(root: Path | None) -> dict[str, object] | None:
+    """What Ray copies of the folder of the user's modules; too much of it is refused."""
+    if root is None:
+        return None
+    size = sum(path.stat().st_size for path in _files(root))
+    if size > CARRIED:
+        raise ValueError(
+            f"--ray: the folder of the task's module, {root}, has {size / 1e6:.0f} MB besides {', '.join(LEFT)}, which "
+            f"Ray would copy to every machine: put the module into a folder of at most {CARRIED / 1e6:.0f} MB."
+        )
+    return {"working_dir": str(root), "excludes": [f"**/{name}" for name in LEFT]}
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if any(path.match(name) for name in LEFT) or path.is_symlink():
+            continue
+        if path.is_dir():
+            yield from _files(path)
+        elif path.is_file():
+            yield path
 
 
 class RunOnCluster:

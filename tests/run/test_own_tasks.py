@@ -1,0 +1,249 @@
+"""Tasks of one's own: a lander of another package, ten lines in a module, and everything that our tasks can do."""
+
+import json
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import gymnasium as gym
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import feasible as fs
+from feasible.algorithms.description import Plain
+from feasible.catalogue import elsewhere
+from feasible.catalogue.registry import TASKS
+from feasible.cli import main
+from feasible.run.folder import RunFolder, read_metrics
+from feasible.run.launch import configure, new_run
+from feasible.run.sweep.accelerator import train_together
+from tests.run.gate import Gates
+from tests.run.runs import assert_equal_runs, command, finish, lines_without_time
+from tests.run.toys import Drift, force
+
+pytest.importorskip("Box2D", reason="Gymnasium's lander needs it")
+pytestmark = [
+    pytest.mark.xdist_group("processes"),
+    pytest.mark.filterwarnings("ignore:builtin type [Ss]wig.* has no __module__:DeprecationWarning"),
+]
+SOURCE = Path(__file__).with_name("lander.py")
+SMALL = ["hidden_layers=[16]", "warmup=40", "batch_size=8", "replay_size=90"]
+TRAIN = ["train", "--task", "mine:lander", "--algo", "nfwpo", "--set", *SMALL, "--variant", "small"]
+RUN = Path("mine-lander", "nfwpo+small", "seed-0")
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a user, with the module in it."""
+    folder = tmp_path_factory.mktemp("desk")
+    shutil.copy(SOURCE, folder / "mine.py")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(desk: Path, cache: Path) -> RunFolder:
+    """A run that nothing has disturbed."""
+    code, printed, complaint = finish(command(*TRAIN, "--checkpoint-every", "70", cache=cache, folder=desk))
+    assert (code, complaint) == (0, "")
+    assert "finished, at step 240" in " ".join(printed.split())
+    return RunFolder(desk / "runs" / RUN)
+
+
+@pytest.fixture
+def mine(desk: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The module is found in this process, and forgotten afterwards."""
+    monkeypatch.syspath_prepend(desk)
+    yield
+    sys.modules.pop("mine", None)
+
+
+class TestCommands:
+    def test_the_folder_says_what_the_task_is(self, trained: RunFolder) -> None:
+        said = json.loads((trained.path / "config.json").read_text())
+        assert (said["task"], said["title"]) == ("mine:lander", "a lander")
+        assert said["constraint"].startswith("|main engine| + |side engines| <= 1.2")
+        assert (said["observation_size"], said["action_low"], said["episode_length"]) == (8, [-1.0, -1.0], 60)
+        lines = read_metrics(trained.metrics)
+        assert [line["step"] for line in lines] == [120, 240]
+        assert lines[-1]["violation/executed_max"] <= 2e-5  # pyright: ignore[reportOperatorIssue]
+
+    def test_killed_and_resumed_it_ends_the_same(
+        self, trained: RunFolder, desk: Path, cache: Path, gates: Gates
+    ) -> None:
+        """The lander has no states to save: checkpoints are of the first beginning of an episode after they are due."""
+        run = desk / "killed" / RUN
+        with gates.closed(RUN.as_posix(), 200) as gate:
+            options = ["--checkpoint-every", "70", "--out", "killed"]
+            process = command(*TRAIN, *options, cache=cache, gates=gates, folder=desk)
+            gate.wait(lambda: process.poll() is None)
+            process.send_signal(signal.SIGKILL)
+            assert finish(process)[0] == -signal.SIGKILL
+        assert finish(command("resume", run, cache=cache, gates=gates, folder=desk))[0] == 0
+        begun, again = gates.starts(RUN.as_posix())
+        assert (begun, 70 < again < 200) == (0, True)
+        assert_equal_runs(RunFolder(run), trained)
+
+    def test_a_comparison_on_two_cores_and_its_report(self, desk: Path, cache: Path) -> None:
+        compare = ["compare", "--tasks", "mine:lander", "--algos", "nfwpo", "ddpg-projection", "--seeds", "0", "1"]
+        options = ["--set", *SMALL, "--variant", "small", "--steps", "120", "--jobs", "2", "--out", "compared"]
+        code, printed, complaint = finish(command(*compare, *options, cache=cache, folder=desk))
+        assert (code, complaint) == (0, "")
+        assert "4 of 4 done" in printed
+        (desk / "mine.py").rename(desk / "away.py")  # a report imports nothing
+        try:
+            code, printed, complaint = finish(command("report", "compared", cache=cache, folder=desk))
+        finally:
+            (desk / "away.py").rename(desk / "mine.py")
+        assert (code, complaint) == (0, "")
+        page = (desk / "report" / "index.html").read_text()
+        assert '"title":"a lander"' in page
+        assert "|main engine| + |side engines|" in page
+
+    def test_it_is_evaluated_and_exported(
+        self, trained: RunFolder, mine: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        main(["evaluate", str(trained.path), "--episodes", "1"])
+        assert "mine-lander" in capsys.readouterr().out
+        main(["evaluate", str(trained.policy), "--episodes", "1", "--task", "mine:lander"])
+        main(["export", str(trained.path), "--out", str(tmp_path / "policy.zip")])
+
+
+def test_a_population_of_it(mine: None, tmp_path: Path) -> None:
+    changes: dict[str, Plain] = {"hidden_layers": [8], "warmup": 20, "replay_size": 90}
+    configs = [configure("mine:lander", "nfwpo", seed, steps=60, changes=changes) for seed in (0, 1)]
+    folders = [new_run(tmp_path, config) for config in configs]
+    assert train_together(folders) == []
+    assert [line["step"] for line in read_metrics(folders[1].metrics)] == [60]
+
+
+class TestNames:
+    def test_what_cannot_be_found_is_said(self, mine: None, capsys: pytest.CaptureFixture[str]) -> None:
+        for task, said in {
+            "nowhere:lander": "task: there is no module 'nowhere'; it was looked for in the current folder, ",
+            "mine:nothing": "has no 'nothing'; its tasks are lander.",
+            "mine:wrong": "has 'wrong', but that is no Task; its tasks are lander.",
+            "mine;lander": "There is no task 'mine;lander'",
+            "mine:a b": "is no module:name, with a dotted module name",
+            "os.path:join": "has 'join', but that is no Task, and no Task at all.",
+        }.items():
+            with pytest.raises(SystemExit):
+                main(["train", "--task", task, "--algo", "nfwpo"])
+            complaint = capsys.readouterr().err
+            assert said in complaint
+            assert complaint.count("\n") == 1
+
+    def test_a_renamed_task_is_followed_where_it_is_the_same(
+        self, trained: RunFolder, desk: Path, mine: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        run = tmp_path / "run"
+        shutil.copytree(trained.path, run)
+        RunFolder(run).change(task="gone:lander")
+        with pytest.raises(SystemExit):
+            main(["resume", str(run)])
+        assert "there is no module 'gone'" in (said := capsys.readouterr().err)
+        assert f"`feasible resume {run} --task NAME`" in said
+        before = (run / "config.json").read_bytes()
+        with pytest.raises(SystemExit):
+            main(["resume", str(run), "--task", "reacher"])
+        assert "observation_size of the environment is 11, but the run" in capsys.readouterr().err
+        assert (run / "config.json").read_bytes() == before
+        main(["resume", str(run), "--task", "mine:lander"])
+        assert "was finished before, at step 240" in " ".join(capsys.readouterr().out.split())
+        assert RunFolder(run).config().task == "mine:lander"
+
+    def test_packages_announce_tasks(self, mine: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("feasible.catalogue.registry.announced", lambda: {"moon": "mine:lander"})
+        assert fs.make("moon").task.title == "a lander"  # pyright: ignore[reportAttributeAccessIssue]
+
+    def test_where_a_task_is_found(self, desk: Path, mine: None) -> None:
+        import mine as module  # pyright: ignore[reportMissingImports]
+
+        assert elsewhere.place_of(module.lander) == "mine:lander"
+        assert elsewhere.root_of("mine:lander") == desk.resolve()
+        assert elsewhere.root_of("reacher") is None
+        assert elsewhere.place_of(fs.Task("nobody", Drift, force)) is None
+
+
+def drift(**changes: object) -> fs.Task:
+    return fs.Task("drift", Drift, force, **{"steps": 60, "eval_every": 30, "episodes": 1, **changes})  # pyright: ignore[reportArgumentType]
+
+
+SETTINGS = {"hidden_layers": (8,), "warmup": 10, "batch_size": 8, "replay_size": 50}
+
+
+class TestPython:
+    """The same from Python, on an environment without saved states."""
+
+    def test_stopped_by_its_callback_and_resumed_it_ends_the_same(self, tmp_path: Path) -> None:
+        heard: list[int] = []
+
+        def stop(step: int, metrics: fs.agents.Line, agent: fs.Agent) -> bool:  # pyright: ignore[reportAttributeAccessIssue]
+            assert agent.metrics == metrics
+            heard.append(step)
+            return step < 80
+
+        options = {"eval_every": 40, "episodes": 2, "checkpoint_every": 15}
+        env = lambda: fs.constrain(gym.make(DRIFT), force)  # noqa: E731
+        whole = fs.NFWPO(env(), seed=3, **SETTINGS).learn(120, run=tmp_path / "whole", **options)  # pyright: ignore[reportArgumentType]
+        stopped = fs.NFWPO(env(), seed=3, **SETTINGS)  # pyright: ignore[reportArgumentType]
+        stopped.learn(120, run=tmp_path / "stopped", callback=stop, **options)  # pyright: ignore[reportArgumentType]
+        assert (heard, stopped.step) == ([40, 80], 80)
+        resumed = fs.resume(tmp_path / "stopped", env())
+        assert (resumed.step, whole.step) == (120, 120)
+        one, other = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "stopped")
+        assert lines_without_time(one) == lines_without_time(other)
+        assert one.policy.read_bytes() == other.policy.read_bytes()
+        obs = np.zeros(3, np.float32)
+        np.testing.assert_array_equal(fs.resume(tmp_path / "stopped", env()).predict(obs), whole.predict(obs))
+
+    def test_learning_goes_on_in_the_same_folder(self, tmp_path: Path) -> None:
+        agent = fs.NFWPO(drift().env(), seed=3, **SETTINGS)  # pyright: ignore[reportArgumentType]
+        agent.learn(30, run=tmp_path / "run", eval_every=30, episodes=1)
+        agent.learn(30, run=tmp_path / "run", eval_every=30, episodes=1)
+        assert [line["step"] for line in read_metrics(tmp_path / "run" / "metrics.jsonl")] == [30, 60]
+        assert RunFolder(tmp_path / "run").config(named=False).steps == 60
+        with pytest.raises(FileExistsError, match="holds a run already"):
+            fs.NFWPO(drift().env(), **SETTINGS).learn(10, run=tmp_path / "run")  # pyright: ignore[reportArgumentType]
+
+    def test_commands_are_functions(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        task = drift()
+        monkeypatch.setattr("feasible.catalogue.registry.TASKS", TASKS.copy())
+        run = fs.train(task, "nfwpo", settings=SETTINGS, out=tmp_path, steps=30)  # pyright: ignore[reportArgumentType]
+        assert [line["step"] for line in read_metrics(run / "metrics.jsonl")] == [30]
+        with pytest.raises(ValueError, match=r"'drift' is known in this process only; .* or train with jobs=1"):
+            fs.compare([task], ["nfwpo"], out=tmp_path, jobs=2)
+        runs = fs.compare([task], ["nfwpo"], seeds=[0, 1], settings=SETTINGS, out=tmp_path, steps=30)  # pyright: ignore[reportArgumentType]
+        assert [path.name for path in runs] == ["seed-0", "seed-1"]
+        assert fs.write_report(tmp_path, tmp_path / "report").runs == 2
+
+
+def test_what_is_no_task_is_refused_when_it_is_made() -> None:
+    for changes, said in (
+        ({"name": "a b"}, "name must be one word"),
+        ({"make": 3}, "make must be a function that makes the environment"),
+        ({"constraint": 3}, "constraint must be a function from the observation to a set"),
+        ({"steps": 0}, "steps must be a whole number of at least 1"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            fs.Task(**{"name": "drift", "make": Drift, "constraint": force, **changes})  # pyright: ignore[reportArgumentType]
+
+
+def test_what_goes_wrong_in_a_task_is_said() -> None:
+    def broken() -> gym.Env:
+        raise OSError("no such boat")
+
+    with pytest.raises(ValueError, match="the environment of 'boat' could not be made: OSError: no such boat"):
+        fs.Task("boat", broken, force).env()
+    with pytest.raises(ValueError, match="make of 'boat' must return a Gymnasium environment, not 3"):
+        fs.Task("boat", lambda: 3, force).env()  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="'boat' has no constraint, and its environment brings none"):
+        fs.Task("boat", Drift).copies(2)
+    with pytest.raises(ValueError, match="sets have dim 3, but the action space has 2"):
+        fs.Task("boat", Drift, lambda obs: fs.sets.Ball(jnp.zeros(3), 1.0)).env()
+
+
+DRIFT = "toy/PlainDrift-v0"
+gym.register(DRIFT, entry_point=Drift)  # pyright: ignore[reportArgumentType]
