@@ -104,6 +104,20 @@ def test_an_evaluation_says_what_came_of_it() -> None:
     )
 
 
+def test_a_vector_is_the_agent_s_until_it_is_reset() -> None:
+    env = fs.constrain(SyncVectorEnv([Drift] * 2), force)
+    agent = fs.NFWPO(env, seed=0, noise=TOY.noise, **SMALL).learn(8)  # pyright: ignore[reportArgumentType]
+    still = np.zeros((2, 2), np.float32)
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(still)
+    env.reset(seed=6)
+    env.step(still)
+    agent.learn(8)
+    rows = np.asarray(agent._driver.carry.algorithm.replay.rows)[:16].reshape(8, 2, -1)  # pyright: ignore[reportOptionalMemberAccess]
+    follows = [bool(np.allclose(rows[k + 1, :, :3], rows[k, :, -5:-2])) for k in range(7)]
+    assert follows == [k != 3 for k in range(7)]
+
+
 def test_another_seed_is_another_agent(trained: Agent) -> None:
     other = fs.NFWPO(drift(), seed=1, **SMALL)
     assert not np.array_equal(weights(other)[0], weights(trained)[0])
@@ -350,6 +364,18 @@ def test_a_vector_of_environments_is_learned_from_at_once(tmp_path: Path) -> Non
     action = agent.predict([0.3, 0.2, 0.1])
     assert np.linalg.norm(action) <= 0.1 + 1e-5
     np.testing.assert_array_equal(fs.load(tmp_path / "policy.feasible", single).predict([0.3, 0.2, 0.1]), action)
+
+
+@pytest.mark.parametrize("name", ["NFWPO", "SAC"])
+def test_a_vector_as_gymnasium_makes_it_is_learned_from_with_a_replay(name: str) -> None:
+    """Its episodes start again a step late; no such step is learned from."""
+    env = fs.constrain(SyncVectorEnv([Drift] * 3), force)
+    few = {"warmup": 6, "batch_size": 4, "replay_size": 100, "hidden_layers": (4,)}
+    agent = getattr(fs, name)(env, seed=0, **few, **({"learning_starts": 6} if name == "SAC" else {})).learn(90)
+    assert (agent.step, agent.algorithm.copies) == (90, 3)
+    rows = np.array(agent._driver.carry.algorithm.replay.rows)[:90]
+    assert (rows[:, -2] != 0.0).all()  # the reward of a step that is ignored is 0
+    np.testing.assert_array_less(np.linalg.norm(rows[:, 5:7], axis=1), rows[:, 2] + 1e-5)
 
 
 def test_what_a_method_cannot_do_is_said() -> None:

@@ -297,7 +297,8 @@ class NFWPO(_Named):
     >>> agent = NFWPO(feasible.make("reacher"), seed=0, frank_wolfe_step=0.05)
     >>> agent.learn(50_000, progress_bar=True).evaluate().mean
 
-    `twin` and `target_noise` are TD3's.
+    `twin` and `target_noise` are TD3's. Takes one environment or copies of one that step together, whose number
+    `copies` is; steps are those of all of them.
     """
 
     method = "nfwpo"

@@ -96,10 +96,16 @@ class DDPG(Algorithm[DDPGState]):
     """Standard deviation of the noise on the target's action, in units of the action; clipped at 2.5 of it."""
     averaged: bool = False
     """The policy in use is the target actor, an average of the actor's weights; the actor explores."""
+    copies: int = 1
+    """Copies of the environment that are stepped as one."""
 
     @property
     def intervals(self) -> Mapping[str, int]:
         return {"actor": self.actor_interval, "critic": self.critic_interval}
+
+    @property
+    def environments(self) -> int:
+        return self.copies
 
     def init(self, key: PRNGKeyArray, spec: Spec) -> DDPGState:
         actor_key, critic_key = jax.random.split(key)

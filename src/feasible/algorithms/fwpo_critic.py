@@ -84,10 +84,16 @@ class BikeTable(Algorithm[TableState]):
     """Steps between copies of the table to the target table."""
     hidden_layers: tuple[int, ...] = (30,)
     """Units of the critic's hidden layers."""
+    copies: int = 1
+    """Copies of the environment that are stepped as one."""
 
     @property
     def intervals(self) -> Mapping[str, int]:
         return {"critic": self.critic_interval, "table": self.table_interval, "target_table": self.target_interval}
+
+    @property
+    def environments(self) -> int:
+        return self.copies
 
     @property
     def allocations(self) -> Float[np.ndarray, "s n"]:

@@ -71,10 +71,16 @@ class SAC(Algorithm[SACState]):
     """Units of the hidden layers."""
     hidden: Hidden = "relu"
     """Activation of the hidden layers."""
+    copies: int = 1
+    """Copies of the environment that are stepped as one."""
 
     @property
     def intervals(self) -> Mapping[str, int]:
         return {"networks": self.interval}
+
+    @property
+    def environments(self) -> int:
+        return self.copies
 
     @property
     def updates_after(self) -> int:

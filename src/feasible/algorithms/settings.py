@@ -33,6 +33,7 @@ class DDPGSettings(TypedDict, total=False):
     twin: bool
     target_noise: float
     averaged: bool
+    copies: int
 
 
 class FrankWolfeSettings(DDPGSettings, total=False):
@@ -77,6 +78,7 @@ class SACSettings(TypedDict, total=False):
     target_ratio: float
     hidden_layers: Units
     hidden: Hidden
+    copies: int
 
 
 class OnPolicySettings(TypedDict, total=False):

@@ -6,7 +6,7 @@ import gymnasium as gym
 import jax
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from feasible.constraints.action_box import Constraint, Observation, in_action_box
@@ -91,7 +91,10 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
 
 
 class ConstrainedVectorEnv(VectorWrapper):
-    """The same for a vector environment: one compiled call judges all copies; one infeasible action stops all."""
+    """The same for a vector environment: one compiled call judges all copies; one infeasible action stops all.
+
+    Where the vector ignores the action of a copy that it resets (next-step autoreset), that action is not judged.
+    """
 
     def __init__(self, env: VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         super().__init__(env)
@@ -102,9 +105,13 @@ class ConstrainedVectorEnv(VectorWrapper):
         self._shape = _array_shape(env.observation_space)
         self._obs: Observation = None
         self._made = 0
+        self._late = env.metadata.get("autoreset_mode") == AutoresetMode.NEXT_STEP
+        self._ignored = np.zeros(env.num_envs, bool)
+        """Whose next action is ignored."""
 
     def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, object] | None = None):
         self._obs, self._made = None, 0
+        self._ignored = self._ignored & ~np.asarray((options or {}).get("reset_mask", True), bool)
         obs, info = restarted_copies(self.env, self._shape, 0, seed=seed, options=options)
         self._obs = _copy(obs)
         return obs, info
@@ -113,25 +120,36 @@ class ConstrainedVectorEnv(VectorWrapper):
         _check_reset(self._obs)
         proposed = _check_shape(actions, self.env.action_space)
         verdict = self._judge(self._obs, proposed)
-        refused = ~np.asarray(verdict.executed_violation <= verdict.tolerance)
+        refused = ~np.asarray(verdict.executed_violation <= verdict.tolerance) & ~self._ignored
         if refused.any():
             copy = int(np.argmax(refused))
             obs = jax.tree.map(lambda leaf: leaf[copy], self._obs)
             raise self._judge.explain(obs, proposed[copy], f" of copy {copy}", f" at step {self._made}")
         if self.on_infeasible == "project":
-            actions = np.array(verdict.executed, self.env.action_space.dtype)  # the environment's own, to write to
+            chosen = np.where(self._ignored[:, None], proposed, verdict.executed)
+            actions = np.array(chosen, self.env.action_space.dtype)  # the environment's own, to write to
         try:
             outcome = stepped_copies(self.env, actions, self._shape, self._made + 1)
         except InvalidStepError:
             self._obs = None  # where the copies are now is not known
             raise
         obs, rewards, terminated, truncated, info = outcome
+        ignored, self._ignored = self._ignored, (terminated | truncated) & self._late
         self._obs, self._made = _copy(obs), self._made + 1
         if self.on_infeasible == "project":
-            violation = np.array(verdict.proposed_violation)
-            executed = np.array(verdict.executed, actions.dtype)
+            violation = np.where(ignored, 0.0, verdict.proposed_violation)
+            executed = np.where(ignored[:, None], proposed, verdict.executed).astype(actions.dtype)
             info = {**info, "executed_action": executed, "proposed_violation": violation}
         return obs, rewards, terminated, truncated, info
+
+    @property
+    def awaits_reset(self) -> bool:
+        """Whether nothing can be stepped before a reset."""
+        return self._obs is None
+
+    def forget(self) -> None:
+        """Say that the copies were moved past this wrapper: nothing is stepped before a reset."""
+        self._obs, self._ignored = None, np.zeros(self.num_envs, bool)
 
     def get_state(self) -> dict[str, NDArray]:
         _check_reset(self._obs)

@@ -20,6 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from feasible.algorithms.base import Spec
+from feasible.algorithms.description import describe
 from feasible.catalogue.registry import find_task
 from feasible.catalogue.task import Task
 from feasible.errors import TaskNotFoundError
@@ -97,7 +98,8 @@ class RunFolder:
         """What config.json says, refused where `configure` would refuse it; its task need not be `named`."""
         try:
             described = read_config(self._config)
-            check_training(described, named=named)
+            # A setting that the version which wrote the folder did not know yet has its default.
+            described["algorithm"] = describe(check_training(described, named=named))
             return RunConfig(**{name: described[name] for name in RunConfig.__dataclass_fields__})  # pyright: ignore[reportArgumentType]
         except FileNotFoundError as cause:
             raise FileNotFoundError(f"{self.path} holds no run: there is no config.json in it.") from cause
