@@ -59,7 +59,7 @@ TARGET = 3.0
 
 def ours(name: str, seed: int) -> Agent:
     kind, settings, _ = METHODS[name]
-    return kind(feasible.make("halfcheetah-box"), seed=seed, **settings)  # pyright: ignore[reportCallIssue, reportArgumentType]
+    return kind(feasible.make("halfcheetah-box"), seed=seed, **settings)  # pyright: ignore[reportArgumentType]
 
 
 def peer(name: str, seed: int):

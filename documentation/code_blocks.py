@@ -5,6 +5,7 @@ A fenced block of `python`, `bash` or `console` is a promise that it works. The 
     <!-- short: 100_000 -> 60; (400, 300) -> (8, 8) -->   the tests replace these texts, the long form is run by hand
     <!-- long -->                                         commands that the tests check without running them
     <!-- raises -->                                       the block ends with the error that the next `text` block shows
+    <!-- module: mine -->                                 what the page has defined is the module `mine` for commands
 
 The python blocks of a page are one program. A `console` block shows commands after `$ ` and what they print.
 """
@@ -47,6 +48,11 @@ class Block:
     @property
     def place(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+    @property
+    def module(self) -> str:
+        """The module that the page's program is for its commands; an empty name if it is none."""
+        return self.mark.removeprefix("module: ") if self.mark.startswith("module: ") else ""
 
     @property
     def long(self) -> bool:

@@ -27,8 +27,8 @@ def constraint(obs: jax.Array) -> fs.sets.ActionSet:
 
 if __name__ == "__main__":
     # "raise" is the default: if the loop ever executed an infeasible action, the environment would say so.
-    env = fs.constrain(gym.make("Pendulum-v1"), constraint)  # pyright: ignore[reportArgumentType]
-    spec = Spec(3, jnp.array([-2.0]), jnp.array([2.0]), constraint, 200)  # pyright: ignore[reportArgumentType]
+    env = fs.constrain(gym.make("Pendulum-v1"), constraint)
+    spec = Spec(3, jnp.array([-2.0]), jnp.array([2.0]), constraint, 200)
     algorithm = DDPG(
         rule=FrankWolfe(0.05),  # NFWPO; PolicyGradient() makes it DDPG with projection
         noise=0.2,

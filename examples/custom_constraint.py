@@ -38,7 +38,7 @@ class Heating(gym.Env):
 
 
 # Registered, so that evaluations can make copies of it.
-gym.register("example/Heating-v0", entry_point=Heating, max_episode_steps=24)  # pyright: ignore[reportArgumentType]
+gym.register("example/Heating-v0", entry_point=lambda **options: Heating(**options), max_episode_steps=24)
 
 
 def constraint(obs: np.ndarray) -> fs.sets.ActionSet:
@@ -47,10 +47,10 @@ def constraint(obs: np.ndarray) -> fs.sets.ActionSet:
 
 
 if __name__ == "__main__":
-    env = fs.constrain(gym.make("example/Heating-v0"), constraint)  # pyright: ignore[reportArgumentType]
+    env = fs.constrain(gym.make("example/Heating-v0"), constraint)
     # Small networks and a short horizon: rooms forget within hours.
     settings = {"hidden_layers": (32, 32), "warmup": 200, "replay_size": 5_000, "actor_rate": 1e-3, "discount": 0.9}
-    agent = fs.NFWPO(env, seed=0, **settings)  # pyright: ignore[reportArgumentType]
+    agent = fs.NFWPO(env, seed=0, **settings)
     before = agent.evaluate(episodes=5).mean
     after = agent.learn(1_500).evaluate(episodes=5)
     print(f"return of a day: {before:.2f} before and {after.mean:.2f} after {agent.step} steps of learning")
@@ -59,6 +59,6 @@ if __name__ == "__main__":
     obs, _ = env.reset(seed=1)
     print("heaters for", np.round(obs, 2), "are", np.round(agent.predict(obs), 2))
     try:
-        env.step(np.ones(ROOMS, np.float32))  # pyright: ignore[reportArgumentType]
+        env.step(np.ones(ROOMS, np.float32))
     except fs.InfeasibleActionError as refusal:
         print("all heaters on:", refusal)

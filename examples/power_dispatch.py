@@ -57,11 +57,11 @@ def price(outputs: np.ndarray) -> float:
     return float(np.sum(LINEAR * outputs + SQUARE * outputs**2))
 
 
-gym.register("example/Dispatch-v0", entry_point=Dispatch, max_episode_steps=HOURS)  # pyright: ignore[reportArgumentType]
+gym.register("example/Dispatch-v0", entry_point=lambda **options: Dispatch(**options), max_episode_steps=HOURS)
 
 
 def environment() -> gym.Env:
-    return fs.constrain(gym.make("example/Dispatch-v0"), constraint)  # pyright: ignore[reportArgumentType, reportReturnType]
+    return fs.constrain(gym.make("example/Dispatch-v0"), constraint)
 
 
 @jax.jit

@@ -45,10 +45,10 @@ if __name__ == "__main__":
             return True
 
         def _on_training_start(self) -> None:
-            self.seen = np.array(self.model._last_obs)  # pyright: ignore[reportArgumentType]
+            self.seen = np.array(self.model._last_obs)
 
-    env = fs.constrain(gym.make("Pendulum-v1"), constraint, on_infeasible="project")  # pyright: ignore[reportArgumentType]
-    agent = SAC("MlpPolicy", env, seed=0, learning_starts=200, train_freq=4, policy_kwargs={"net_arch": [32, 32]})  # pyright: ignore[reportArgumentType]
+    env = fs.constrain(gym.make("Pendulum-v1"), constraint, on_infeasible="project")
+    agent = SAC("MlpPolicy", env, seed=0, learning_starts=200, train_freq=4, policy_kwargs={"net_arch": [32, 32]})
     watch = Watch()
     agent.learn(STEPS, callback=watch)
     print(f"{watch.repaired} of {STEPS} actions were outside the feasible set and repaired")

@@ -1,12 +1,9 @@
 """Agents on environments of one's own: learn, predict, evaluate, save and load, and what is refused."""
 
-import inspect
 import math
 import os
-import pydoc
 import signal
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 
 import gymnasium as gym
@@ -22,13 +19,9 @@ from hypothesis.extra.numpy import arrays
 import feasible as fs
 from feasible.agents import Agent
 from feasible.algorithms.ddpg import DDPG
-from feasible.algorithms.focops import FOCOPS
-from feasible.algorithms.ppo import PPO
-from feasible.algorithms.sac import SAC
-from feasible.algorithms.trpo import TRPO
 from feasible.constraints import ConstrainedVectorEnv
 from feasible.run.disk.archive import ArchiveError, read_archive, write_archive
-from feasible.run.evaluate import evaluation_seeds
+from feasible.run.evaluate import Evaluation, evaluation_seeds
 from tests.run.runs import as_a_user
 from tests.run.toys import TOY, Drift, force
 
@@ -92,6 +85,37 @@ def test_the_environment_is_the_agent_s_until_it_is_reset() -> None:
     assert follows == [k != 6 for k in range(14)]
     with pytest.raises(gym.error.ResetNeeded):
         env.action_set()
+
+
+def test_an_agent_says_what_it_is(trained: Agent, tmp_path: Path) -> None:
+    assert repr(trained) == "NFWPO on toy/Free-v0, seed 0, step 100"
+    other = fs.agent("ddpg-optlayer", fs.constrain(Drift(), force), seed=3, **SMALL)
+    assert repr(other) == "DDPG with ThroughProjection on Drift, seed 3, step 0"
+    copies = fs.constrain(SyncVectorEnv([Drift] * 2, autoreset_mode=AutoresetMode.SAME_STEP), force)
+    assert repr(fs.PPO(copies, horizon=20, minibatch=4)).startswith("PPO on 2 copies of ")
+    trained.save(tmp_path / "policy.feasible")
+    loaded = fs.load(tmp_path / "policy.feasible", drift())
+    assert repr(loaded) == "DDPG with FrankWolfe on toy/Free-v0, loaded from a file"
+
+
+def test_an_evaluation_says_what_came_of_it() -> None:
+    assert repr(Evaluation((1.0, 4.0, 2.5), 1.25e-7)) == (
+        "Evaluation(mean=2.5, episodes=3, lowest=1, highest=4, executed_violation=1.2e-07)"
+    )
+
+
+def test_a_vector_is_the_agent_s_until_it_is_reset() -> None:
+    env = fs.constrain(SyncVectorEnv([Drift] * 2), force)
+    agent = fs.NFWPO(env, seed=0, noise=TOY.noise, **SMALL).learn(8)  # pyright: ignore[reportArgumentType]
+    still = np.zeros((2, 2), np.float32)
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step(still)
+    env.reset(seed=6)
+    env.step(still)
+    agent.learn(8)
+    rows = np.asarray(agent._driver.carry.algorithm.replay.rows)[:16].reshape(8, 2, -1)  # pyright: ignore[reportOptionalMemberAccess]
+    follows = [bool(np.allclose(rows[k + 1, :, :3], rows[k, :, -5:-2])) for k in range(7)]
+    assert follows == [k != 3 for k in range(7)]
 
 
 def test_another_seed_is_another_agent(trained: Agent) -> None:
@@ -227,7 +251,7 @@ def pendulum() -> gym.Env:
     """Pendulum whose torque may be the smaller the faster it turns."""
     env = fs.constrain(
         gym.make("Pendulum-v1"),
-        lambda obs: fs.sets.Ball(jnp.zeros(1), 2.0 - 0.2 * jnp.abs(obs[2])),  # pyright: ignore[reportIndexIssue, reportOptionalSubscript, reportArgumentType]
+        lambda obs: fs.sets.Ball(jnp.zeros(1), 2.0 - 0.2 * jnp.abs(obs[2])),
     )
     assert isinstance(env, gym.Env)
     return env
@@ -242,7 +266,7 @@ def pendulum() -> gym.Env:
     ],
 )
 def test_every_method_learns_on_pendulum(method: type[Agent], tmp_path: Path) -> None:
-    agent = method(pendulum(), seed=0, **SMALL).learn(60)  # pyright: ignore[reportCallIssue]
+    agent = method(pendulum(), seed=0, **SMALL).learn(60)
     agent.save(tmp_path / "pendulum.feasible")
     loaded = fs.load(tmp_path / "pendulum.feasible", pendulum())
     for speed in np.linspace(-8, 8, 9):
@@ -318,31 +342,11 @@ def test_environments_that_do_not_fit_are_named() -> None:
     unbounded = Drift()
     unbounded.action_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float32)
     with pytest.raises(ValueError, match="the action space must have finite bounds"):
-        fs.NFWPO(fs.constrain(unbounded, force))  # pyright: ignore[reportArgumentType]
+        fs.NFWPO(fs.constrain(unbounded, force))
     pictures = Drift()
     pictures.observation_space = gym.spaces.Box(0, 255, (3, 3, 3), np.uint8)
     with pytest.raises(ValueError, match="env: obs is an image"):
-        fs.NFWPO(fs.constrain(pictures, lambda obs: fs.sets.Ball(jnp.zeros(2), 1.0)))  # pyright: ignore[reportArgumentType]
-
-
-@pytest.mark.parametrize(
-    ("agent", "algorithm", "inherited"),
-    [
-        (fs.NFWPO, DDPG, {"rule", "shaping"}),
-        (fs.SAC, SAC, set()),
-        (fs.PPO, PPO, {"copies", "warmup"}),
-        (fs.TRPO, TRPO, {f.name for f in fields(PPO)}),
-        (fs.FOCOPS, FOCOPS, {f.name for f in fields(PPO)}),
-    ],
-    ids=lambda value: value.__name__ if isinstance(value, type) else "",
-)
-def test_help_mentions_every_setting(agent: type[Agent], algorithm: type, inherited: set[str]) -> None:
-    text = pydoc.render_doc(agent)
-    assert {f.name for f in fields(algorithm) if f"`{f.name}`" not in text} - inherited == set()
-
-
-def test_the_frank_wolfe_step_is_a_setting() -> None:
-    assert "frank_wolfe_step" in inspect.signature(fs.NFWPO).parameters
+        fs.NFWPO(fs.constrain(pictures, lambda obs: fs.sets.Ball(jnp.zeros(2), 1.0)))
 
 
 def test_a_vector_of_environments_is_learned_from_at_once(tmp_path: Path) -> None:
@@ -359,15 +363,27 @@ def test_a_vector_of_environments_is_learned_from_at_once(tmp_path: Path) -> Non
     single = fs.constrain(Drift(), force)
     action = agent.predict([0.3, 0.2, 0.1])
     assert np.linalg.norm(action) <= 0.1 + 1e-5
-    np.testing.assert_array_equal(fs.load(tmp_path / "policy.feasible", single).predict([0.3, 0.2, 0.1]), action)  # pyright: ignore[reportArgumentType]
+    np.testing.assert_array_equal(fs.load(tmp_path / "policy.feasible", single).predict([0.3, 0.2, 0.1]), action)
+
+
+@pytest.mark.parametrize("name", ["NFWPO", "SAC"])
+def test_a_vector_as_gymnasium_makes_it_is_learned_from_with_a_replay(name: str) -> None:
+    """Its episodes start again a step late; no such step is learned from."""
+    env = fs.constrain(SyncVectorEnv([Drift] * 3), force)
+    few = {"warmup": 6, "batch_size": 4, "replay_size": 100, "hidden_layers": (4,)}
+    agent = getattr(fs, name)(env, seed=0, **few, **({"learning_starts": 6} if name == "SAC" else {})).learn(90)
+    assert (agent.step, agent.algorithm.copies) == (90, 3)
+    rows = np.array(agent._driver.carry.algorithm.replay.rows)[:90]
+    assert (rows[:, -2] != 0.0).all()  # the reward of a step that is ignored is 0
+    np.testing.assert_array_less(np.linalg.norm(rows[:, 5:7], axis=1), rows[:, 2] + 1e-5)
 
 
 def test_what_a_method_cannot_do_is_said() -> None:
     env = fs.constrain(Drift(), force)
     with pytest.raises(ValueError, match=r"PPO: capg needs a Box for a feasible set, .* but this task has a Ball"):
-        fs.PPO(env, capg=True)  # pyright: ignore[reportArgumentType]
+        fs.PPO(env, capg=True)
     with pytest.raises(ValueError, match=r"steps 3 copies of its environment .*, but it was given 1; make a vector"):
-        fs.TRPO(env, copies=3)  # pyright: ignore[reportArgumentType]
+        fs.TRPO(env, copies=3)
 
 
 @pytest.mark.slow

@@ -94,6 +94,15 @@ TRAIN = ["train", "--task", "reacher", "--algo", "nfwpo"]
         ([*TRAIN, "--set", "hidden_layers=[3.5]"], "nfwpo: hidden_layers must be a list, each a whole number, not"),
         ([*TRAIN, "--set", "discount=null"], "nfwpo: discount must be a number, not None."),
         ([*TRAIN, "--set", "replay_size=0"], "nfwpo: replay_size must be at least 1, not 0."),
+        ([*TRAIN, "--steps", "abc"], "--steps must be a whole number, not 'abc'."),
+        ([*TRAIN, "--checkpoint_every=1e4"], "--checkpoint-every must be a whole number, not '1e4'."),
+        ([*TRAIN, "--seed", "x", "--steps", "5"], "--seed must be a whole number, not 'x'."),
+        (
+            ["compare", "--tasks", "reacher", "--algos", "nfwpo", "--seeds", "0", "x"],
+            "--seeds must be whole numbers, not '0 x'.",
+        ),
+        (["evaluate", "nowhere", "--episodes", "3.5"], "--episodes must be a whole number, not '3.5'."),
+        (["demo", "--steps", "many"], "--steps must be a whole number, not 'many'."),
         ([*TRAIN, "--steps", "0"], "steps must be a whole number of at least 1, not 0."),
         ([*TRAIN, "--seed", "-1"], "seed must be a whole number of at least 0, not -1."),
         ([*TRAIN, "--eval-every", "0"], "eval_every must be a whole number of at least 1, not 0."),
@@ -224,6 +233,30 @@ def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> No
     assert end.value.code == 2
     printed = capsys.readouterr()
     assert "tasks" in printed.err + printed.out
+
+
+def test_the_version_is_the_project_s(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--version"])
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert capsys.readouterr().out == f"feasible {version}\n"
+
+
+@pytest.mark.parametrize("columns", [40, 50, 60, 79, 80, 100, 160])
+@pytest.mark.parametrize("command", ["tasks", "algos"])
+def test_lists_can_be_read_in_narrow_terminals(
+    command: str, columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No line is too long, no word is cut, and no column is a character wide."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    main([command])
+    printed = capsys.readouterr().out
+    assert max(len(line) for line in printed.splitlines()) <= columns
+    assert "…" not in printed
+    found = set(printed.split())
+    wanted = [f"{task.name} {task.title} {task.words} {task.steps:,}" for task in TASKS.values()]
+    if command == "algos":
+        wanted = [f"{method.name} {method.title} {method.summary} {method.sets}" for method in METHODS.values()]
+    assert {word for text in wanted for word in text.split()} <= found | {word.rstrip(",.:") for word in found}
 
 
 def test_the_installed_command_is_this_one() -> None:

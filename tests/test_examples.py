@@ -89,3 +89,12 @@ def test_power_dispatch() -> None:
     assert best < alike
     assert all(best <= price < 1.1 * alike for price in learned)
     assert min(learned) < alike
+
+
+def test_rate_limit() -> None:
+    text = printed("rate_limit")
+    before, after = number(r"return of an episode: (-?[\d.]+) before", text), number(r"and (-?[\d.]+) after 1500", text)
+    assert after > before
+    assert number(r"largest violation of an executed action: (\S+)", text) <= 1e-5
+    assert 0.1 < number(r"largest change of a thruster in a step: (\S+) of", text) <= 0.2
+    assert number(r"largest thrust: (\S+) of", text) <= 1.0

@@ -2,8 +2,12 @@
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[1]
 
 HEAVY = ("equinox", "imageio", "jax", "matplotlib", "mujoco", "numba", "optax", "scipy", "tensorboard")
 
@@ -23,6 +27,22 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert loaded("import feasible") == []
 
 
+def test_the_version_loads_nothing_heavy() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert run("import feasible\nprint(feasible.__version__)\nprint('__version__' in dir(feasible))") == [
+        project["version"],
+        "True",
+    ]
+    assert loaded("import feasible; feasible.__version__") == []
+
+
+def test_type_checkers_are_told_that_there_are_types() -> None:
+    """The marker is beside the code, and the wheel takes all that is there."""
+    assert (ROOT / "src" / "feasible" / "py.typed").is_file()
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel == {"packages": ["src/feasible"]}
+
+
 @pytest.mark.parametrize("name", ["sets.Ball", "constrain", "make"])
 def test_sets_and_constraints_load_jax_but_no_simulator(name: str) -> None:
     assert set(loaded(f"import feasible; feasible.{name}")) <= {"equinox", "jax", "scipy"}
@@ -32,7 +52,7 @@ def test_agents_load_no_simulator_and_draw_nothing() -> None:
     assert set(loaded("import feasible; feasible.NFWPO")) <= {"equinox", "jax", "optax", "scipy"}
 
 
-@pytest.mark.parametrize("command", ["--help", "train --help", "compare --help", "tasks", "algos"])
+@pytest.mark.parametrize("command", ["--help", "--version", "train --help", "compare --help", "tasks", "algos"])
 def test_commands_that_only_tell_load_nothing_heavy(command: str) -> None:
     program = f"from feasible.cli import main\ntry:\n    main({command.split()})\nexcept SystemExit:\n    print()"
     assert loaded(program) == []

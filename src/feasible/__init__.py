@@ -20,13 +20,16 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    if name == "__version__":
+        value = import_module("importlib.metadata").version("feasible")
+    elif name not in _HOMES:
         raise AttributeError(f"module 'feasible' has no attribute {name!r}")
-    home = _HOMES[name]
-    value = import_module(f"{home}.{name}") if home == "feasible" else getattr(import_module(home), name)
+    else:
+        home = _HOMES[name]
+        value = import_module(f"{home}.{name}") if home == "feasible" else getattr(import_module(home), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_HOMES, "__version__"})

@@ -28,5 +28,8 @@ from feasible.commands import train as train
 from feasible.commands import write_report as write_report
 from feasible.constraints import Constraint as Constraint
 from feasible.constraints import constrain as constrain
+from feasible.constraints import remember_action as remember_action
 from feasible.errors import EmptySetError as EmptySetError
 from feasible.errors import InfeasibleActionError as InfeasibleActionError
+
+__version__: str

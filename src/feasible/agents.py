@@ -5,10 +5,12 @@ Any environment that `feasible.constrain` or `feasible.make` made will do. The a
 """
 
 import functools
+import inspect
 import re
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Literal, TypeAlias, Unpack, cast, overload
 
 import gymnasium as gym
 import jax
@@ -21,10 +23,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import build_algorithm, changed
+from feasible.algorithms.settings import (
+    DDPGSettings,
+    FOCOPSSettings,
+    FrankWolfeSettings,
+    PPOSettings,
+    ProjectedGradientSettings,
+    SACSettings,
+    ThroughProjectionSettings,
+    TRPOSettings,
+)
+from feasible.catalogue.keywords import Documented, parameters
 from feasible.catalogue.registry import find_method, name_of
 from feasible.catalogue.task import Task
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Judge
 from feasible.constraints.observations import MisfitError
+from feasible.run.compiling import Compiling, said_if_long
 from feasible.run.config import RunConfig
 from feasible.run.disk import checkpoint
 from feasible.run.drive.lone import Lone
@@ -41,6 +55,8 @@ from feasible.run.watch import Line, Watcher, Watchers
 
 Callback = Callable[[int, Mapping[str, float | list[float]], "Agent"], bool | None]
 """What hears of learning: (step, metrics, agent); False ends it."""
+
+Env: TypeAlias = gym.Env | ConstrainedVectorEnv
 
 
 class Agent:
@@ -151,7 +167,9 @@ class Agent:
         if not np.isfinite(rows).all():
             raise ValueError("predict: the observation has a NaN or an infinite entry.")
         batch = rows[None] if single else rows
-        answers = np.array(self._act(self._policy, batch))  # the caller's own, to write to
+        with nullcontext() if batch.shape in self._predicted else said_if_long("predict"):
+            answers = np.array(self._act(self._policy, batch))  # the caller's own, to write to
+        self._predicted.add(batch.shape)
         wire = wire_of(self._spec)
         actions, (violations, tolerances) = wire.executed(answers), wire.certificate(answers)
         refused = np.flatnonzero(~(violations <= tolerances))
@@ -184,6 +202,19 @@ class Agent:
         finally:
             copies.close()
 
+    @functools.cached_property
+    def _predicted(self) -> set[tuple[int, ...]]:
+        """Shapes for which `predict` has its program."""
+        return set()
+
+    def __repr__(self) -> str:
+        """Such as `NFWPO on Pendulum-v1, seed 0, step 12,000`."""
+        rule = getattr(self.algorithm, "rule", None)
+        factors = type(self.algorithm).__name__ + (f" with {type(rule).__name__}" if rule is not None else "")
+        kind = type(self).__name__ if isinstance(self, _Named) else factors
+        since = f"seed {self.seed}, step {self.step:,}" if self._driver is not None else "loaded from a file"
+        return f"{kind} on {_named(self.env)}, {since}"
+
     def _episodes(self, episodes: int, env: "gym.Env | Callable[[], gym.Env] | None" = None) -> ConstrainedVectorEnv:
         """Copies to play episodes in. The policy judges its actions by its own constraint, and copies of another
         environment also by theirs."""
@@ -210,7 +241,37 @@ class Agent:
         export_policy(Path(path), self.algorithm, self._spec, self._policy)
 
 
-def agent(method: str, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **settings: object) -> Agent:
+@overload
+def agent(method: Literal["nfwpo"], env: Env, *, seed: int = 0, **settings: Unpack[FrankWolfeSettings]) -> Agent: ...
+@overload
+def agent(
+    method: Literal["ddpg-projection", "ddpg-shaping"], env: Env, *, seed: int = 0, **settings: Unpack[DDPGSettings]
+) -> Agent: ...
+@overload
+def agent(
+    method: Literal["ddpg-optlayer"], env: Env, *, seed: int = 0, **settings: Unpack[ThroughProjectionSettings]
+) -> Agent: ...
+@overload
+def agent(
+    method: Literal["projected-gradient"], env: Env, *, seed: int = 0, **settings: Unpack[ProjectedGradientSettings]
+) -> Agent: ...
+@overload
+def agent(method: Literal["sac-projection"], env: Env, *, seed: int = 0, **settings: Unpack[SACSettings]) -> Agent: ...
+@overload
+def agent(
+    method: Literal["ppo-projection", "ppo-capg"], env: Env, *, seed: int = 0, **settings: Unpack[PPOSettings]
+) -> Agent: ...
+@overload
+def agent(
+    method: Literal["trpo-projection", "trpo-capg"], env: Env, *, seed: int = 0, **settings: Unpack[TRPOSettings]
+) -> Agent: ...
+@overload
+def agent(
+    method: Literal["focops-projection"], env: Env, *, seed: int = 0, **settings: Unpack[FOCOPSSettings]
+) -> Agent: ...
+@overload
+def agent(method: str, env: Env, *, seed: int = 0, **settings: object) -> Agent: ...
+def agent(method: str, env: Env, *, seed: int = 0, **settings: object) -> Agent:
     """The agent of any method of the catalogue (`feasible algos`), with hyper-parameters of it by keyword.
 
     >>> agent("nfwpo", feasible.make("reacher"), seed=0, batch_size=32).learn(50_000)
@@ -218,9 +279,7 @@ def agent(method: str, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **
     return Agent(env, _algorithm(method, env, settings, method), seed)
 
 
-def _algorithm(
-    method: str, env: gym.Env | ConstrainedVectorEnv, settings: Mapping[str, object], owner: str
-) -> Algorithm:
+def _algorithm(method: str, env: Env, settings: Mapping[str, object], owner: str) -> Algorithm:
     """The method's defaults on the environment, changed by the settings; `owner` is whose an error says they are."""
     default = find_method(method).make(_spec(env))
     copies = {"copies": env.num_envs} if isinstance(env, ConstrainedVectorEnv) else {}
@@ -228,11 +287,20 @@ def _algorithm(
 
 
 class _Named(Agent):
-    """A method of the catalogue by a name of its own."""
+    """A method of the catalogue by a name of its own; `help` shows its settings as they are."""
 
     method: ClassVar[str]
 
-    def __init__(self, env: gym.Env | ConstrainedVectorEnv, seed: int, settings: Mapping[str, object]):
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "method" not in vars(cls):  # a class of a user's, derived from one of ours
+            return
+        method, given = find_method(cls.method), inspect.signature(cls.__init__)
+        fixed = [p for p in given.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        cls.__init__.__signature__ = given.replace(parameters=[*fixed, *parameters(method)])
+        cls.__doc__ = Documented(method, cls.__doc__ or "")  # pyright: ignore[reportAttributeAccessIssue] -- a text when read
+
+    def __init__(self, env: Env, seed: int, settings: Mapping[str, object]):
         super().__init__(env, _algorithm(self.method, env, settings, type(self).__name__), seed)
 
 
@@ -242,77 +310,58 @@ class NFWPO(_Named):
     >>> agent = NFWPO(feasible.make("reacher"), seed=0, frank_wolfe_step=0.05)
     >>> agent.learn(50_000, progress_bar=True).evaluate().mean
 
-    Settings, all by keyword: `frank_wolfe_step` (0.05) is alpha of the paper; `noise` the standard deviation of the
-    exploration, in units of the action (a tenth of half the action box); `warmup` (1,000) steps with actions drawn
-    from the feasible sets; `batch_size` (64), `replay_size` (1,000,000), `discount` (0.99), `actor_rate` (1e-4),
-    `critic_rate` (1e-3), `target_ratio` (1e-3), `actor_interval` and `critic_interval` (1), `hidden_layers`
-    ((400, 300)), `actor_hidden` and `critic_hidden` ("relu" or "leaky_relu"), `output` ("tanh", "relu", "leaky_relu").
-    `twin` (False) critics and `target_noise` (0) are TD3's. With `averaged` (False) the policy in use is an average of
-    the actor's weights. With `normalised` (False) networks see observations by their running mean and deviation;
-    constraints see them raw. `frank_wolfe_by` ("constant"; "gap" or "search"), `frank_wolfe_inner` (1),
-    `frank_wolfe_away` (False) and `frank_wolfe_inside` (1.0) change the rule's step
-    (`feasible.algorithms.actor_rules.FrankWolfe`).
+    `twin` and `target_noise` are TD3's. Takes one environment or copies of one that step together, whose number
+    `copies` is; steps are those of all of them.
     """
 
     method = "nfwpo"
 
-    def __init__(self, env: gym.Env, *, seed: int = 0, frank_wolfe_step: float = 0.05, **settings: object):
-        super().__init__(env, seed, {"frank_wolfe_step": frank_wolfe_step, **settings})
+    def __init__(self, env: Env, *, seed: int = 0, **settings: Unpack[FrankWolfeSettings]):
+        super().__init__(env, seed, settings)
 
 
 class DDPGProjection(_Named):
-    """DDPG whose proposals are projected before they are executed. Settings as of `NFWPO`."""
+    """DDPG whose proposals are projected before they are executed."""
 
     method = "ddpg-projection"
 
-    def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
+    def __init__(self, env: Env, *, seed: int = 0, **settings: Unpack[DDPGSettings]):
         super().__init__(env, seed, settings)
 
 
 class DDPGShaping(_Named):
-    """DDPG with projection and `shaping` (1.0) times the distance to the projection taken off the reward."""
+    """DDPG with projection and `shaping` times the distance to the projection taken off the reward."""
 
     method = "ddpg-shaping"
 
-    def __init__(self, env: gym.Env, *, seed: int = 0, shaping: float = 1.0, **settings: object):
-        super().__init__(env, seed, {"shaping": shaping, **settings})
+    def __init__(self, env: Env, *, seed: int = 0, **settings: Unpack[DDPGSettings]):
+        super().__init__(env, seed, settings)
 
 
 class DDPGOptLayer(_Named):
-    """DDPG with the projection as the actor's last layer, differentiated exactly. Settings as of `NFWPO`."""
+    """DDPG with the projection as the actor's last layer, differentiated exactly."""
 
     method = "ddpg-optlayer"
 
-    def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
+    def __init__(self, env: Env, *, seed: int = 0, **settings: Unpack[ThroughProjectionSettings]):
         super().__init__(env, seed, settings)
 
 
 class ProjectedGradient(_Named):
-    """Regression to feasible reference actions found by a projected gradient step on the critic.
-
-    Settings as of `NFWPO`, and in place of `frank_wolfe_step` `projected_gradient_step`, the length of that step in
-    units of the action (a tenth of half the action box, the mean over its coordinates).
-    """
+    """Regression to feasible reference actions found by a projected gradient step on the critic."""
 
     method = "projected-gradient"
 
-    def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
+    def __init__(self, env: Env, *, seed: int = 0, **settings: Unpack[ProjectedGradientSettings]):
         super().__init__(env, seed, settings)
 
 
 class SAC(_Named):
-    """Soft actor-critic whose samples are projected before they are executed.
-
-    Settings, all by keyword: `entropy_weight` (0.2) and `entropy_target` (None; a number lets the weight be tuned to
-    that entropy), `warmup` (1,000) steps with actions drawn from the feasible sets, `learning_starts` (1,000),
-    `interval` (1) steps between updates of `updates` (1) batches each, `batch_size` (64), `replay_size` (1,000,000),
-    `discount` (0.99), `rate` (5e-4), `target_ratio` (5e-3), `hidden_layers` ((400, 300)), `hidden` ("relu" or
-    "leaky_relu") and `normalised` (False: networks see observations as they are).
-    """
+    """Soft actor-critic whose samples are projected before they are executed."""
 
     method = "sac-projection"
 
-    def __init__(self, env: gym.Env, *, seed: int = 0, **settings: object):
+    def __init__(self, env: Env, *, seed: int = 0, **settings: Unpack[SACSettings]):
         super().__init__(env, seed, settings)
 
 
@@ -322,45 +371,36 @@ class PPO(_Named):
     >>> agent = PPO(feasible.make_vec("reacher", 8), seed=0)
     >>> agent.learn(100_000)
 
-    Takes one environment or copies of one that step together. Settings, all by keyword: `horizon` (2,048) steps between
-    updates, over all copies; `minibatch` (64), `epochs` (10) passes over them, `clip` (0.2), `entropy_weight` (0),
-    `discount` (0.99), `trace` (0.95), `rate` (3e-4), `hidden_layers` ((64, 64)) and `hidden` ("tanh", "relu" or
-    "leaky_relu"), `log_std` (0) of the first policy in units of half the action box, `bounded` (False: the mean does
-    not go through tanh), `normalised` (True: networks see observations by their running mean and deviation; constraints
-    see them raw), and `capg` (False): the clipped-action policy gradient, for boxes.
+    Takes one environment or copies of one that step together.
     """
 
     method = "ppo-projection"
 
-    def __init__(self, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **settings: object):
+    def __init__(self, env: Env, *, seed: int = 0, **settings: Unpack[PPOSettings]):
         super().__init__(env, seed, settings)
 
 
 class TRPO(_Named):
     """Trust-region policy optimisation whose samples are projected before they are executed.
 
-    Settings as of `PPO` without `clip` and `entropy_weight`, and: `divergence` (0.01), the bound of an update;
-    `damping` (0.1), `products` (20) iterations of conjugate gradient, `halvings` (10) of a step. `epochs` (5) and
-    `rate` (1e-3) are of the critic.
+    Takes one environment or copies of one that step together.
     """
 
     method = "trpo-projection"
 
-    def __init__(self, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **settings: object):
+    def __init__(self, env: Env, *, seed: int = 0, **settings: Unpack[TRPOSettings]):
         super().__init__(env, seed, settings)
 
 
 class FOCOPS(_Named):
     """First-order constrained policy optimisation: projection, and the constraint as a discounted cost of proposals.
 
-    Settings as of `PPO` without `clip` and `entropy_weight`, and: `temperature` (1.5), `divergence` (0.02) at which
-    passes end, `reach` (0.02), `multiplier_rate` (1e-3), `multiplier_limit` (2), `decay` (1e-3) of the critics.
-    `log_std` is -0.5 and `bounded` True.
+    Takes one environment or copies of one that step together.
     """
 
     method = "focops-projection"
 
-    def __init__(self, env: gym.Env | ConstrainedVectorEnv, *, seed: int = 0, **settings: object):
+    def __init__(self, env: Env, *, seed: int = 0, **settings: Unpack[FOCOPSSettings]):
         super().__init__(env, seed, settings)
 
 
@@ -390,6 +430,8 @@ def _shown(progress_bar: bool, tensorboard: bool, run: Path | None) -> list[Watc
         from feasible.run.progress import ProgressBar
 
         shown.append(ProgressBar(Console()))
+    else:
+        shown.append(Compiling("learn"))
     return shown
 
 
@@ -434,6 +476,12 @@ def load(path: str | Path, env: gym.Env) -> Agent:
 def _spec(env: gym.Env | ConstrainedVectorEnv) -> Spec:
     """What a method's defaults depend on."""
     return plant_of(env).spec
+
+
+def _named(env: Env) -> str:
+    """What an environment is called."""
+    name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+    return f"{env.num_envs} copies of {name}" if isinstance(env, ConstrainedVectorEnv) else name
 
 
 def _copier(env: "gym.Env | VectorEnv | Callable[[], gym.Env]") -> Callable[[], gym.Env]:

@@ -28,9 +28,19 @@ def sentence(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def unknown(kind: str, name: object, known: Iterable[str], where: str = "") -> ValueError:
-    """The error for a name that is not known: all that are, and the one that may be meant if one is near."""
+def unknown(kind: str, name: object, known: Iterable[str], where: str = "", instead: str | None = None) -> ValueError:
+    """The error for a name that is not known: all that are, and what is meant, by `instead` or since one is near."""
     names = list(known)
-    near = difflib.get_close_matches(str(name)[:200].lower(), names, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
+    near = nearest(str(name), names)
+    hint = f": {instead}." if instead else f"; did you mean {near!r}?" if near else "."
     return ValueError(f"{where}There is no {kind} {reprlib.repr(name)}{hint} Known: {', '.join(names)}.")
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that differs by a slip of the pen or goes on from the given one, as `batch_size` from `batch`."""
+    names, name = list(known), name[:200].lower()
+    longer = [other for other in names if len(name) > 3 and other.startswith((f"{name}_", f"{name}-"))]
+    return next(iter([*difflib.get_close_matches(name, names, n=1, cutoff=NEAR), *longer]), None)
+
+
+NEAR = 0.75  # of difflib's ratio: `verbose` is 0.67 of `averaged`, and `batchsize` 0.95 of `batch_size`

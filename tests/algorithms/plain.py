@@ -55,7 +55,7 @@ def ball_task(observation_size: int = 3, action_size: int = 2, bound: float = 1.
         observation_size,
         jnp.full(action_size, -bound),
         jnp.full(action_size, bound),
-        lambda obs: Ball(jnp.zeros(action_size), 0.1 + 0.2 * obs[0] ** 2),  # pyright: ignore[reportArgumentType, reportOptionalSubscript]
+        lambda obs: Ball(jnp.zeros(action_size), 0.1 + 0.2 * obs[0] ** 2),
         episode_length=5,
     )
 

@@ -5,10 +5,18 @@ import json
 import pytest
 
 from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient, ThroughProjection
+from feasible.algorithms.base import Algorithm
 from feasible.algorithms.ddpg import DDPG
-from feasible.algorithms.description import build, build_algorithm, changed, describe, known
+from feasible.algorithms.description import build, build_algorithm, changed, describe, known, settings_of
+from feasible.algorithms.focops import FOCOPS
+from feasible.algorithms.ppo import PPO
+from feasible.algorithms.sac import SAC
+from feasible.algorithms.stable_baselines3 import RENAMED
+from feasible.algorithms.trpo import TRPO
 from feasible.catalogue.registry import TASKS, algorithm_of
+from feasible.errors import nearest
 
+NFWPO = DDPG(rule=FrankWolfe(0.05), noise=0.1)
 EVERY = [(name, algo) for name, task in TASKS.items() for algo in task.preset("paper")]
 
 
@@ -75,3 +83,57 @@ def test_whole_numbers_become_the_floats_that_settings_are() -> None:
     assert (algorithm.rule, algorithm.discount) == (ThroughProjection(1.0), 1.0)
     assert all(type(value) is float for value in (algorithm.rule.penalty, algorithm.discount))  # pyright: ignore[reportAttributeAccessIssue]
     assert type(changed(algorithm, {"batch_size": 8}, "x").batch_size) is int
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "name", "said"),
+    [
+        (NFWPO, "learning_rate", "'actor_rate' and 'critic_rate' here"),
+        (SAC(), "learning_rate", "what Stable-Baselines3 calls so is 'rate' here"),
+        (NFWPO, "buffer_size", "'replay_size' here"),
+        (NFWPO, "gamma", "'discount' here"),
+        (SAC(), "tau", "'target_ratio' here"),
+        (NFWPO, "learning_starts", "'warmup' here"),
+        (SAC(), "train_freq", "'interval' here"),
+        (PPO(), "train_freq", "'horizon' here"),
+        (PPO(), "batch_size", "'minibatch' here"),
+        (PPO(), "tensorboard_log", r"learn\(steps, run=FOLDER, tensorboard=True\) writes"),
+        (SAC(), "policy_kwargs", r"hidden_layers sets their sizes, for example \(256, 256\)"),
+        (SAC(), "policy", "a method brings its networks along"),
+        (SAC(), "verbose", r"learn\(steps, progress_bar=True\)"),
+    ],
+)
+def test_names_of_stable_baselines3_are_answered_with_our_way(algorithm: Algorithm, name: str, said: str) -> None:
+    with pytest.raises(ValueError, match=f"agent: There is no hyper-parameter '{name}': .*{said}.* Known: ") as error:
+        changed(algorithm, {name: 1}, "agent")
+    assert "did you mean" not in str(error.value)
+
+
+def test_our_names_for_theirs_are_names_of_ours() -> None:
+    ours = {name for one in (NFWPO, SAC(), PPO(), TRPO(), FOCOPS()) for name in settings_of(one)}
+    assert {name for names in RENAMED.values() for name in names} <= ours
+
+
+def test_a_name_that_is_taken_is_not_another_s() -> None:
+    assert changed(SAC(), {"learning_starts": 7}, "agent").learning_starts == 7
+    with pytest.raises(ValueError, match=r"There is no hyper-parameter 'gradient_steps'\. Known"):
+        changed(NFWPO, {"gradient_steps": 1}, "agent")
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("averagd", "averaged"),
+        ("batchsize", "batch_size"),
+        ("batch", "batch_size"),
+        ("Batch_Size", "batch_size"),
+        ("actor_intervall", "actor_interval"),
+        ("max_grad_norm", None),
+        ("use_sde", None),
+        ("verbosity", None),
+        ("seeds", None),
+        ("x" * 10_000, None),
+    ],
+)
+def test_only_a_near_name_is_proposed(name: str, near: str | None) -> None:
+    assert nearest(name, settings_of(NFWPO)) == near

@@ -166,7 +166,7 @@ def test_products_are_in_full_precision() -> None:
     packet = jax.ShapeDtypeStruct((2 * SPEC.observation_size + 3,), SPEC.low.dtype)
 
     def advance(carry: object, packet: jax.Array) -> object:
-        return step.advance(carry, packet, due=frozenset({"actor", "critic"}), warm=False)  # pyright: ignore[reportArgumentType]
+        return step.advance(carry, packet, due=(frozenset({"actor", "critic"}),), warm=False)  # pyright: ignore[reportArgumentType]
 
     text = jax.jit(advance).lower(carry, packet).as_text()
     products = [line for line in text.splitlines() if "stablehlo.dot_general" in line]

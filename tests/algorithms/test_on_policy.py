@@ -41,7 +41,7 @@ def task(ball: jax.Array | None) -> Spec:
     """The task with actions in a ball, or else in the box."""
     if ball is None:
         return BOX
-    return replace(BOX, constraint=lambda obs: Ball(ball[:2], ball[2] + ball[3] * obs[0]))  # pyright: ignore[reportArgumentType, reportOptionalSubscript]
+    return replace(BOX, constraint=lambda obs: Ball(ball[:2], ball[2] + ball[3] * obs[0]))
 
 
 @eqx.filter_jit

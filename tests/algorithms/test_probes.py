@@ -23,8 +23,8 @@ from feasible.sets import Ball, Box
 
 SLOPE = np.array([0.6, 0.8])
 LOW, HIGH = jnp.full(2, -1.0), jnp.full(2, 1.0)
-IN_BALL = Spec(1, LOW, HIGH, lambda obs: Ball(jnp.zeros(2), obs[0]))  # pyright: ignore[reportArgumentType, reportOptionalSubscript]
-IN_BOX = Spec(1, LOW, HIGH, lambda obs: Box(-obs[0] * jnp.ones(2), obs[0] * jnp.ones(2)))  # pyright: ignore[reportOptionalSubscript]
+IN_BALL = Spec(1, LOW, HIGH, lambda obs: Ball(jnp.zeros(2), obs[0]))
+IN_BOX = Spec(1, LOW, HIGH, lambda obs: Box(-obs[0] * jnp.ones(2), obs[0] * jnp.ones(2)))
 ROLLOUTS = {"horizon": 256, "minibatch": 64, "epochs": 10, "hidden_layers": (16,)}
 
 

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from gymnasium.envs.classic_control import PendulumEnv
 
 import feasible
 from feasible.catalogue.registry import TASKS, find_task, register_task
 from feasible.catalogue.task import Task
+from feasible.cli import listing
 
 EVERY = pytest.mark.parametrize("task", TASKS.values(), ids=TASKS.keys())
 
@@ -106,3 +108,21 @@ def test_an_unknown_name_is_answered_with_the_nearest_known_one(wrong: str, near
     for attempt in (find_task, feasible.make, lambda name: feasible.make_vec(name, 2)):
         with pytest.raises(ValueError, match=f"There is no task '{wrong}'; did you mean '{near}'?"):
             attempt(wrong)
+
+
+def test_a_task_says_what_it_is() -> None:
+    task = Task("boat", "Pendulum-v1", lambda obs: feasible.sets.Ball([0.0], 1.0), title="a boat", words="|a| <= 1")
+    assert repr(task) == "Task 'boat': a boat; |a| <= 1; 100,000 steps"
+    assert repr(Task("boat", "Pendulum-v1", steps=5)) == "Task 'boat': 5 steps"
+
+
+def test_a_task_of_ones_own_is_listed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes are read off its environment; what it does not say is left out, and brackets are no markup."""
+    task = Task(
+        "own", lambda **options: PendulumEnv(**options), lambda obs: feasible.sets.Ball([0.0], 1.0), words="a in [0, 1]"
+    )
+    monkeypatch.setitem(TASKS, "own", task)
+    for columns in ("50", "160"):
+        monkeypatch.setenv("COLUMNS", columns)
+        listing.tasks()
+        assert "a in [0, 1]" in capsys.readouterr().out

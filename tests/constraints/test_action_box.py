@@ -106,7 +106,7 @@ def test_a_set_that_cannot_be_clipped_is_left_and_its_actions_tested(copies: int
     assert isinstance(constraint, Watched)
     assert in_space(constraint) is constraint == in_space(reaching_out)
     simulator = gym.vector.SyncVectorEnv([Integrator] * copies) if copies else Integrator()
-    env = fs.constrain(simulator, reaching_out)  # pyright: ignore[reportArgumentType]
+    env = fs.constrain(simulator, reaching_out)
     assert isinstance(env.constraint(OBS), sets.Ball)
     before, _ = env.reset(seed=0)
     wanted = np.array([0.5, -1.5], np.float32)

@@ -28,7 +28,7 @@ class Integrator(gym.Env[NDArray, NDArray]):
         self.x = self.np_random.uniform(-1, 1, 2)
         return self.x.copy(), {}
 
-    def step(self, action: NDArray):
+    def step(self, action: NDArray) -> tuple[NDArray, float, bool, bool, dict]:
         self.x = self.x + action
         return self.x.copy(), float(-np.sum(self.x**2)), False, False, {}
 
@@ -80,7 +80,7 @@ def test_gymnasiums_checker_passes_in_project_mode() -> None:
     env = fs.constrain(
         gym.make("Pendulum-v1"), lambda obs: fs.sets.Box([-1.0], jnp.abs(obs[:1])), on_infeasible="project"
     )
-    check_env(env, skip_render_check=True)  # pyright: ignore[reportArgumentType]
+    check_env(env, skip_render_check=True)
 
 
 def test_non_finite_and_misshapen_actions_are_refused() -> None:
@@ -139,9 +139,23 @@ def test_what_constrain_refuses() -> None:
     with pytest.raises(ValueError, match="pure JAX function"):
         fs.constrain(Integrator(), lambda obs: fs.sets.Ball(np.zeros(2), 1.0 if obs[0] > 0 else 2.0))
     with pytest.raises(ValueError, match="on_infeasible must be"):
-        fs.constrain(Integrator(), shrinking, on_infeasible="ignore")  # pyright: ignore[reportArgumentType]
+        fs.constrain(Integrator(), shrinking, on_infeasible="ignore")  # pyright: ignore[reportCallIssue, reportArgumentType]
     with pytest.raises(gym.error.ResetNeeded, match="call reset before step"):
         fs.constrain(Integrator(), shrinking).step(np.zeros(2, np.float32))
+
+
+def test_normalised_observations_are_refused_where_the_constraint_would_see_them() -> None:
+    single, vector = gym.wrappers.NormalizeObservation, gym.wrappers.vector.NormalizeObservation
+    said = "NormalizeObservation is inside, so the constraint would see normalised values.*normalised=True"
+    for env in (
+        single(Integrator()),
+        gym.wrappers.TimeLimit(single(Integrator()), 5),
+        vector(gym.vector.SyncVectorEnv([Integrator] * 2)),
+        gym.vector.SyncVectorEnv([lambda: single(Integrator())] * 2),
+    ):
+        with pytest.raises(ValueError, match=said):
+            fs.constrain(env, shrinking)  # pyright: ignore[reportCallIssue, reportArgumentType]
+    fs.constrain(gym.wrappers.NormalizeReward(Integrator()), shrinking)
 
 
 def test_vector_environments_judge_every_copy() -> None:
@@ -155,6 +169,50 @@ def test_vector_environments_judge_every_copy() -> None:
         env.step(actions)
     after, *_ = env.step(np.zeros((3, 2), np.float32))
     np.testing.assert_array_equal(after, before)
+
+
+class Ending(Integrator):
+    """Its second step ends the episode, where no action is feasible any more."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, object] | None = None):
+        self.made = 0
+        return super().reset(seed=seed)
+
+    def step(self, action: NDArray):
+        self.made += 1
+        obs, reward, *_ = super().step(action)
+        return (np.full(2, 9.0) if self.made == 2 else obs), reward, self.made == 2, False, {}
+
+
+def until_nine(obs: Array) -> fs.sets.Ball:
+    """Empty from 9 on."""
+    return fs.sets.Ball(jnp.zeros(2, obs.dtype), jnp.where(obs[0] < 9.0, 0.5, -1.0))
+
+
+@pytest.mark.parametrize("mode", ["raise", "project"])
+def test_an_action_that_a_late_reset_ignores_is_not_judged(mode: Literal["raise", "project"]) -> None:
+    env = fs.constrain(gym.vector.SyncVectorEnv([Ending, Integrator]), until_nine, on_infeasible=mode)
+    still, far = np.zeros((2, 2), np.float32), np.array([[0.9, 0.9], [0.0, 0.0]], np.float32)
+    env.reset(seed=0)
+    for _ in range(2):
+        env.step(still)
+        assert env.step(still)[2].tolist() == [True, False]  # pyright: ignore[reportAttributeAccessIssue]
+        if mode == "raise":
+            with pytest.raises(fs.InfeasibleActionError, match="The action of copy 1 violates"):
+                env.step(far[::-1])
+        obs, _, _, _, info = env.step(far)
+        assert np.abs(obs[0]).max() <= 1.0  # where an episode begins
+        if mode == "project":
+            np.testing.assert_array_equal(info["executed_action"], far)
+            np.testing.assert_array_equal(info["proposed_violation"], [0.0, 0.0])
+    env.step(still)
+    env.step(still)
+    env.reset(options={"reset_mask": np.array([True, False])})
+    if mode == "raise":
+        with pytest.raises(fs.InfeasibleActionError, match="The action of copy 0 violates"):
+            env.step(far)
+    else:
+        assert env.step(far)[4]["proposed_violation"][0] > 0.5
 
 
 def test_vector_projection_equals_single_projection() -> None:

@@ -2,9 +2,11 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import cast
 
 import gymnasium as gym
@@ -47,9 +49,12 @@ def workshop(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.chdir(tmp_path)
     registries = cast(list[dict[str, object]], [gym.registry, TASKS])
-    before = [dict(registry) for registry in registries]
+    before, modules = [dict(registry) for registry in registries], set(sys.modules)
     with as_a_user(cache), programs_compiled_in_haste():
         yield tmp_path
+    for name in sys.modules.keys() - modules:
+        if isinstance(sys.modules[name], ModuleType) and sys.modules[name].__spec__ is None:  # a page's own
+            del sys.modules[name]
     for registry, held in zip(registries, before, strict=True):
         registry.clear()
         registry.update(held)
@@ -58,6 +63,9 @@ def workshop(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
 def run(block: Block, namespace: dict[str, object]) -> None:
     if block.language == "python":
         run_python(block, block.short, namespace)
+        if block.module:
+            made = sys.modules.setdefault(block.module, ModuleType(block.module))
+            vars(made).update({name: value for name, value in namespace.items() if not name.startswith("__")})
     elif block.language == "console":
         for words, printed in exchanges(block.code):
             assert run_command(words) == printed

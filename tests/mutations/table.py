@@ -22,7 +22,7 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "discount": ("self.discount * batch.continues", "batch.continues"),
         "termination-mask": ("self.discount * batch.continues", "self.discount"),
         "target-action": ("self.rule.target_action(spec.feasible_set(obs), output)", "output"),
-        "stored-action": ("critic.values)(batch.obs, batch.executed)", "critic.values)(batch.obs, batch.proposed)"),
+        "stored-action": ("critic.values)(x, batch.executed)", "critic.values)(x, batch.proposed)"),
     },
     (
         "algorithms/ddpg.py",

@@ -25,7 +25,7 @@ from feasible.paper.as_authors import (
 from feasible.paper.as_authors.__main__ import main
 from feasible.run.drive.plant import plant_of
 from feasible.run.drive.programs import Programs
-from feasible.run.drive.step import due_after
+from feasible.run.drive.schedule import due_after
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.launch import new_run
 from feasible.run.policy import load_policy
@@ -131,7 +131,7 @@ def test_the_driver_has_programs_for_them(task: str, algo: str, specs: dict[str,
     for step in (1, algorithm.warmup, 100 * algorithm.warmup):
         program = programs.program(step)
         assert ("critic/loss" in program.metered.own[0]) == (step > algorithm.warmup)
-    assert due_after(algorithm, 100 * algorithm.warmup) == set(algorithm.intervals)
+    assert due_after(algorithm, 100 * algorithm.warmup) == (frozenset(algorithm.intervals),)
     assert specs[task].episode_length == TASKS[task].episode_length
 
 

@@ -3,8 +3,10 @@
 The browser is the machine's own; where there is none, these tests cannot run (`.ci/run` installs one).
 """
 
+import json
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -224,3 +226,24 @@ def test_what_was_left_out_is_said_first(browser: "Browser", tmp_path: Path) -> 
     assert "±" not in page.locator('tr[data-score="reacher/ddpg-shaping"]').inner_text()
     page.close()
     assert complaints == []
+
+
+def test_a_task_of_ones_own_is_told_by_its_runs_without_the_paper(browser: "Browser", tmp_path: Path) -> None:
+    for seed in (0, 1):
+        config = replace(made_up("reacher", "nfwpo", seed, 12, 2), task="mine:boat", episodes=3)
+        folder = write_run(tmp_path / "runs", config)
+        described = json.loads((folder / "config.json").read_text())
+        about = {"title": "a boat & a buoy", "constraint": "thrust <= charge"}
+        (folder / "config.json").write_text(json.dumps({**described, **about}))
+    report = write_report(tmp_path / "runs", tmp_path / "report")
+    page = browser.new_page()
+    complaints, _ = watch(page)
+    page.goto(report.page.as_uri())
+    text = page.locator("body").inner_text()
+    assert "a boat & a buoy" in text
+    assert "thrust <= charge" in text
+    assert "its last 10 evaluations of 3 episodes" in text
+    assert "aper" not in page.locator("#scores").inner_text()
+    page.close()
+    assert complaints == []
+    assert "paper" not in (tmp_path / "report" / "tables" / "scores.csv").read_text()

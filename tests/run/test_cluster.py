@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,10 +18,10 @@ from feasible.run.config import RunConfig
 from feasible.run.disk import checkpoint
 from feasible.run.folder import RunFolder
 from feasible.run.launch import Options, grid
-from feasible.run.sweep.ray import Cluster
+from feasible.run.sweep.ray import Cluster, _carried
 from feasible.run.sweep.sweep import run_all
 from tests.run.gate import FOLDER, MACHINE, PATIENCE, Gates, wait_until
-from tests.run.runs import METHODS, SHORT, SMALL, assert_equal_runs, environment
+from tests.run.runs import METHODS, SHORT, SMALL, assert_equal_runs, command, environment, finish
 
 ray = pytest.importorskip("ray", reason="Ray is an extra")
 
@@ -100,6 +101,31 @@ def test_nothing_is_lost_with_a_machine(
     assert gates.starts(on["second"]) == [0, 200]
     for folder in folders:
         assert_equal_runs(folder, undisturbed[folder.config().algo])
+
+
+def test_a_task_of_ones_own_is_carried_to_every_machine(machines: "LocalCluster", cache: Path, tmp_path: Path) -> None:
+    """Ray copies the folder of its module, which no other process finds."""
+    pytest.importorskip("Box2D", reason="Gymnasium's lander needs it")
+    second = machines.add_node(wait=True, **machine("second"))
+    desk = tmp_path / "desk"
+    desk.mkdir()
+    shutil.copy(Path(__file__).with_name("lander.py"), desk / "carried.py")
+    tasks = ["--tasks", "carried:lander", "--algos", "nfwpo", "--seeds", "0", "1", "--steps", "60"]
+    small = ["--set", "hidden_layers=[16]", "warmup=20", "batch_size=8", "replay_size=90"]
+    where = ["--ray", str(machines.address), "--out", str(tmp_path / "runs")]
+    code, printed, complaint = finish(command("compare", *tasks, *small, *where, cache=cache, folder=desk))
+    assert (code, complaint) == (0, "")
+    assert "2 of 2 done" in printed
+    found = sorted(path.parent.name for path in (tmp_path / "runs").rglob("policy.feasible"))
+    assert found == ["seed-0", "seed-1"]
+    machines.remove_node(second, allow_graceful=False)
+
+
+def test_what_is_too_much_to_carry_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("feasible.run.sweep.ray.CARRIED", 10)
+    (tmp_path / "mine.py").write_text("a = 'more than ten bytes'")
+    with pytest.raises(ValueError, match=r"--ray: the folder of the task's module, .* put the module into a folder"):
+        _carried(tmp_path)
 
 
 def test_a_run_at_an_address_that_is_stopped_ends_with_a_checkpoint(

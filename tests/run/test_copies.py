@@ -125,6 +125,12 @@ def test_what_does_not_come_out_even_is_refused() -> None:
         configure("toy", "ppo-projection", 0, changes={**SMALL, "copies": 8})
 
 
+def test_lines_and_checkpoints_come_after_whole_rounds() -> None:
+    for algo, copies, log_every, checkpoint_every in (("nfwpo", 1, 1_000, 10_000), ("nfwpo", 12, 996, 9_996)):
+        config = configure("toy", algo, 0, steps=12_000, eval_every=1_200, changes={"copies": copies})
+        assert (config.log_every, config.checkpoint_every) == (log_every, checkpoint_every)
+
+
 def test_rollouts_of_one_copy_and_of_the_plain_driver_have_the_same_fields() -> None:
     one: OnPolicy = replace(TOY, copies=1)
     assert Programs(one, toy_plant().spec).shape.obs.shape == (3,)

@@ -1,24 +1,37 @@
 """Copies that step as one against single environments, packet by packet, over ends of episodes and saved states."""
 
+from functools import partial
+
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
 from feasible.catalogue import registry
 from feasible.constraints import ConstrainedVectorEnv
 from feasible.errors import InvalidStepError
 from feasible.run.drive.faults import NotFiniteError
-from feasible.run.drive.plant import VectorPlant, plant_of
+from feasible.run.drive.plant import Steps, VectorPlant, plant_of
 from tests.run.toys import UNREADABLE, Fault, SavedDrift, Unreadable, force
 
 SEEDS = (3, 0, 7)
 
 
-def toys(fault: Fault = "", at: int = 0) -> VectorPlant:
+def toys(
+    fault: Fault = "", at: int = 0, mode: AutoresetMode = AutoresetMode.SAME_STEP, *, copy: bool = True
+) -> VectorPlant:
     """Three toys, the second with a fault."""
     makers = [SavedDrift, lambda: SavedDrift(fault, at), SavedDrift]
-    return VectorPlant(ConstrainedVectorEnv(SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP), force))
+    return VectorPlant(ConstrainedVectorEnv(SyncVectorEnv(makers, copy=copy, autoreset_mode=mode), force))
+
+
+TOYS = {
+    "toy": toys,
+    "toy, a step late": partial(toys, mode=AutoresetMode.NEXT_STEP),
+    "toy, a step late, one array": partial(toys, mode=AutoresetMode.NEXT_STEP, copy=False),
+    "toy, never": partial(toys, mode=AutoresetMode.DISABLED),
+}
+"""By when a copy that has ended would start again by itself."""
 
 
 def actions(env: VectorPlant, steps: int) -> NDArray:
@@ -28,15 +41,17 @@ def actions(env: VectorPlant, steps: int) -> NDArray:
     return np.random.default_rng(0).uniform(0.0, 0.1, (steps, len(SEEDS), size)).astype(np.float32)
 
 
-@pytest.mark.parametrize(("task", "steps"), [("toy", 70), ("reacher", 120), ("bss-5", 130), ("nsfnet", 3)])
+@pytest.mark.parametrize(
+    ("task", "steps"), [*((toy, 70) for toy in TOYS), ("reacher", 120), ("bss-5", 130), ("nsfnet", 3)]
+)
 def test_every_copy_gives_the_packets_of_the_single_environment_with_its_seed(task: str, steps: int) -> None:
-    copies = toys() if task == "toy" else VectorPlant(registry.make_vec(task, 3, threads=2))
+    copies = TOYS[task]() if task in TOYS else VectorPlant(registry.make_vec(task, 3, threads=2))
     chosen = actions(copies, steps)
     seen = copies.reset(SEEDS)
     played = [copies.step(chosen[k], k + 1) for k in range(steps)]
     ends = 0
     for copy, seed in enumerate(SEEDS):
-        env = SavedDrift() if task == "toy" else plant_of(registry.make(task)).env
+        env = SavedDrift() if task in TOYS else plant_of(registry.make(task)).env
         obs, _ = env.reset(seed=seed)
         np.testing.assert_array_equal(seen[copy], np.asarray(obs, np.float32))
         for k in range(steps):
@@ -54,10 +69,10 @@ def test_every_copy_gives_the_packets_of_the_single_environment_with_its_seed(ta
     copies.env.close()
 
 
-@pytest.mark.parametrize("task", ["toy", "reacher"])
+@pytest.mark.parametrize("task", [*TOYS, "reacher"])
 def test_restored_copies_go_on_as_they_would_have(task: str) -> None:
     def make() -> VectorPlant:
-        return toys() if task == "toy" else VectorPlant(registry.make_vec(task, 3))
+        return TOYS[task]() if task in TOYS else VectorPlant(registry.make_vec(task, 3))
 
     copies, restored = make(), make()
     chosen = actions(copies, 90)
@@ -103,10 +118,79 @@ def test_a_first_observation_that_is_not_finite_names_its_copy() -> None:
         toys("first observation").reset(SEEDS)
 
 
-def test_copies_that_start_again_a_step_late_are_refused() -> None:
-    late = SyncVectorEnv([SavedDrift] * 2, autoreset_mode=AutoresetMode.NEXT_STEP)
-    with pytest.raises(ValueError, match="SAME_STEP"):
-        VectorPlant(ConstrainedVectorEnv(late, force))
+def play(copies: VectorPlant, steps: int) -> list[Steps]:
+    return [copies.step(chosen, k + 1) for k, chosen in enumerate(actions(copies, steps))]
+
+
+class Deaf(SyncVectorEnv):
+    """Resets all copies, whichever it is asked to."""
+
+    def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, object] | None = None):
+        del options
+        return super().reset(seed=seed)
+
+
+class Thrifty(SyncVectorEnv):
+    """Gives the same arrays at every step."""
+
+    def __init__(self, makers: list[type[SavedDrift]]):
+        super().__init__(makers, copy=False, autoreset_mode=AutoresetMode.SAME_STEP)
+
+    def step(self, actions: NDArray):
+        outcome = super().step(actions)
+        given = self._rewards, self._terminations, self._truncations
+        for array, new in zip(given, outcome[1:4], strict=True):
+            array[:] = new
+        return outcome[0], *given, outcome[4]
+
+
+def test_a_vector_may_give_the_same_arrays_again() -> None:
+    copies, other = VectorPlant(ConstrainedVectorEnv(Thrifty([SavedDrift] * 3), force)), toys()
+    np.testing.assert_array_equal(copies.reset(SEEDS), other.reset(SEEDS))
+    for found, expected in zip(play(copies, 30), play(other, 30), strict=True):
+        np.testing.assert_array_equal(found.packets, expected.packets)
+        np.testing.assert_array_equal(found.rewards, expected.rewards)
+        np.testing.assert_array_equal(found.ended, expected.ended)
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED])
+def test_a_vector_that_resets_copies_whose_episode_runs_is_refused(mode: AutoresetMode) -> None:
+    # The second copy's episodes end two steps after those of the others.
+    vector = Deaf([SavedDrift, partial(Short, 18), SavedDrift], autoreset_mode=mode)
+    copies = VectorPlant(ConstrainedVectorEnv(vector, force))
+    copies.reset(SEEDS)
+    with pytest.raises(InvalidStepError, match=r'not ended at step 18: its reset must heed options\["reset_mask"\]'):
+        play(copies, 20)
+
+
+class Short(SavedDrift):
+    """Episodes are shorter."""
+
+    def __init__(self, length: int):
+        super().__init__()
+        self.length = length
+
+    def step(self, action: NDArray):
+        obs, reward, terminated, truncated, info = super().step(action)
+        return obs, reward, terminated, truncated or self.time == self.length, info
+
+
+def test_a_vector_must_say_when_its_episodes_start_again() -> None:
+    silent = SyncVectorEnv([SavedDrift] * 2)
+    silent.metadata = {}
+    with pytest.raises(ValueError, match=r"^env: the vector environment must say when its episodes start again"):
+        VectorPlant(ConstrainedVectorEnv(silent, force))
+
+
+def test_a_vector_whose_workers_forget_a_reset_is_refused() -> None:
+    """Gymnasium 1.4's, asked for the next step after a reset of some copies, resets these once more."""
+    vector = AsyncVectorEnv.__new__(AsyncVectorEnv)
+    vector.shared_memory, vector.closed = False, True
+    wrapped = ConstrainedVectorEnv(toys().env, force)
+    wrapped.env = vector
+    wrapped.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
+    with pytest.raises(ValueError, match=r"^env: AsyncVectorEnv with shared_memory=False needs autoreset_mode="):
+        VectorPlant(wrapped)
 
 
 @pytest.mark.parametrize("name", UNREADABLE)

@@ -229,3 +229,16 @@ def test_small_eigenvalues_are_not_lost_beside_large_ones() -> None:
     sizes = np.sqrt(np.abs(exact))
     off = np.abs(turned) * (1 - np.eye(n)) / np.maximum(sizes[:, :, None] * sizes[:, None, :], 1e-12)
     assert np.max(off[1::2]) < 1e-2  # as a share of the geometric mean: 1 where two were mixed
+
+
+def test_a_thin_slab_in_a_box_keeps_the_nearest_point() -> None:
+    """{a : ||B a||^2 <= level} of rank 1 with ||Q|| bound^2 / level of 1e14: float32 stays at float64's answer, and is
+    not pulled to the origin. All numbers are exact in float32."""
+    B = np.array([2.0, 8.0, 5.0])
+    given = (4096.0 * np.outer(B, B), 0.00390625, np.array([611.75, 944.0, 957.875]))
+    z = np.array([3633.25, 3140.0, -460.25])
+    fine, coarse = (
+        EllipsoidBox(*(jnp.asarray(x, dtype) for x in given)).project(jnp.asarray(z, dtype))
+        for dtype in (jnp.float64, jnp.float32)
+    )
+    np.testing.assert_allclose(coarse, fine, atol=1e-5 * 957.875)

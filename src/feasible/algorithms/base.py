@@ -82,6 +82,8 @@ class Transition(eqx.Module):
 class Algorithm(eqx.Module, Generic[State]):
     """Fields are hyper-parameters, with the method's own defaults.
 
+    A field that is added has a default that changes nothing: folders written before do not name it.
+
     `warmup`, `updates_after`, `environments` and `intervals` are static and read by the driver, so that no program
     holds a branch for the steps at which nothing is updated.
     """
@@ -101,7 +103,11 @@ class Algorithm(eqx.Module, Generic[State]):
 
     @property
     def intervals(self) -> Mapping[str, int]:
-        """Steps between two updates of each part, by name; the driver passes the parts that are due to `update`."""
+        """Steps between two updates of each part, by name; the driver passes the parts that are due to `update`.
+
+        Steps are counted over all copies: after a round of n steps, one of each copy, a part runs as often as its
+        interval has multiples among the n step numbers.
+        """
         return {}
 
     def warmup_proposal(self, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray) -> Float[Array, " n"]:

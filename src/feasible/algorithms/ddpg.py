@@ -73,20 +73,33 @@ class DDPG(Algorithm[DDPGState]):
     noise: float | tuple[float, ...]
     """Standard deviation of the Gaussian exploration noise, in units of the action."""
     shaping: float = 0.0
-    """Weight of ||proposed - project(proposed)||, taken off the reward."""
+    """Weight of the distance from the proposal to its projection, taken off the reward."""
     warmup: int = 10_000
+    """First steps, with actions drawn from the feasible sets."""
     batch_size: int = 64
+    """Transitions in a batch."""
     replay_size: int = 1_000_000
+    """Transitions kept."""
     discount: float = 0.99
+    """gamma: what a reward one step later is worth."""
     actor_rate: float = 1e-4
+    """Adam's rate of the actor."""
     critic_rate: float = 1e-3
+    """Adam's rate of the critic."""
     target_ratio: float = 1e-3
+    """tau: share of the online network that enters its target at each update."""
     actor_interval: int = 1
+    """Steps between updates of the actor."""
     critic_interval: int = 1
+    """Steps between updates of the critic."""
     hidden_layers: tuple[int, ...] = (400, 300)
+    """Units of the hidden layers."""
     actor_hidden: Hidden = "relu"
+    """Activation of the actor's hidden layers."""
     critic_hidden: Hidden = "relu"
+    """Activation of the critic's hidden layers."""
     output: Output = "tanh"
+    """Activation of the actor's output; tanh spans the action box."""
     twin: bool = False
     """Two critics, of which the target takes the lesser value."""
     target_noise: float = 0.0
@@ -95,10 +108,16 @@ class DDPG(Algorithm[DDPGState]):
     """The policy in use is the target actor, an average of the actor's weights; the actor explores."""
     normalised: bool = False
     """Whether the networks see observations by their running mean and deviation."""
+    copies: int = 1
+    """Copies of the environment that are stepped as one."""
 
     @property
     def intervals(self) -> Mapping[str, int]:
         return {"actor": self.actor_interval, "critic": self.critic_interval}
+
+    @property
+    def environments(self) -> int:
+        return self.copies
 
     def init(self, key: PRNGKeyArray, spec: Spec) -> DDPGState:
         actor_key, critic_key = jax.random.split(key)

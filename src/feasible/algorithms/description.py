@@ -1,16 +1,21 @@
 """Algorithms as plain data and back: what run folders and policy files say of the algorithm that made them."""
 
+import ast
+import functools
 import inspect
 import math
 import re
 import reprlib
+import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from itertools import pairwise
 from types import UnionType
 from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from feasible.algorithms.actor_rules import ActorRule
 from feasible.algorithms.base import Algorithm
+from feasible.algorithms.stable_baselines3 import our_way
 from feasible.errors import unknown
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
@@ -70,7 +75,7 @@ def build_algorithm(description: Plain) -> Algorithm:
     owner, hints = type(algorithm).__name__, get_type_hints(type(algorithm))
     if "rule" in hints and not isinstance(getattr(algorithm, "rule", None), ActorRule):
         raise ValueError(f"{owner}: rule must be an actor rule, not {reprlib.repr(getattr(algorithm, 'rule', None))}.")
-    hints = _setting_types(algorithm)
+    hints = setting_types(algorithm)
     for name, value in settings_of(algorithm).items():
         _check_setting(name, value, hints[name], owner)
     return algorithm
@@ -81,11 +86,11 @@ Changed = TypeVar("Changed", bound=Algorithm)
 
 def changed(algorithm: Changed, changes: Mapping[str, object], owner: str) -> Changed:
     """The algorithm with other settings; one that does not exist or does not fit is named, with `owner`'s name."""
-    hints = _setting_types(algorithm)
+    hints = setting_types(algorithm)
     values = {name: _as_kept(value, hints.get(name)) for name, value in changes.items()}
     for name, value in values.items():
         if name not in hints:
-            raise unknown("hyper-parameter", name, hints, f"{owner}: ")
+            raise unknown("hyper-parameter", name, hints, f"{owner}: ", our_way(name, hints))
         _check_setting(name, value, hints[name], owner)
     rule = getattr(algorithm, "rule", None)
     of_rule = {field: values.pop(name) for name, field in rule_settings(rule).items() if name in values}
@@ -107,11 +112,45 @@ def rule_settings(rule: object) -> dict[str, str]:
     return {f"{prefix}_{f.name}": f.name for f in fields(rule)}
 
 
-def _setting_types(algorithm: Algorithm) -> dict[str, object]:
+def setting_types(algorithm: Algorithm) -> dict[str, object]:
+    """The types of the settings, by the names that `changed` knows them by."""
     rule = getattr(algorithm, "rule", None)
     own, of_rule = get_type_hints(type(algorithm)), get_type_hints(type(rule))
     named = rule_settings(rule)
     return {name: of_rule[named[name]] if name in named else own[name] for name in settings_of(algorithm)}
+
+
+def meanings(algorithm: Algorithm) -> dict[str, str]:
+    """What each setting is: the docstring under its field, in the nearest class that has one."""
+    rule = getattr(algorithm, "rule", None)
+    own, of_rule, named = _under_fields(type(algorithm)), _under_fields(type(rule)), rule_settings(rule)
+    found = {
+        name: of_rule.get(named[name], "") if name in named else own.get(name, "") for name in settings_of(algorithm)
+    }
+    return {name: text for name, text in found.items() if text}
+
+
+@functools.cache
+def _under_fields(kind: type) -> dict[str, str]:
+    """The docstrings under the fields of a class and of those that it derives from, as their sources have them."""
+    found: dict[str, str] = {}
+    for cls in reversed(kind.__mro__):
+        body = _classes(cls.__module__).get(cls.__name__, []) if is_dataclass(cls) else []
+        for field, under in pairwise(body):
+            match field, under:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found[name] = " ".join(text.split())
+    return found
+
+
+@functools.cache
+def _classes(module: str) -> dict[str, list[ast.stmt]]:
+    """What the classes of a module are made of; nothing where its source is not at hand."""
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except (KeyError, OSError, SyntaxError, TypeError):
+        return {}
+    return {node.name: node.body for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
 
 
 def _check_setting(name: str, value: object, hint: object, owner: str) -> None:

@@ -45,8 +45,11 @@ class FOCOPS(OnPolicy):
     reach: float = 0.02
     """eta: observations at which the policy has come further than this are left alone."""
     multiplier_rate: float = 1e-3
+    """Rate of the cost's multiplier nu."""
     multiplier_limit: float = 2.0
+    """Largest nu."""
     decay: float = 1e-3
+    """Weight of the critics' squared parameters."""
     horizon: int = 1_024
     discount: float = 0.99
     trace: float = 0.95

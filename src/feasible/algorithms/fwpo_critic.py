@@ -51,27 +51,49 @@ class BikeTable(Algorithm[TableState]):
 
     rule: ActorRule
     bikes: int
+    """Bikes in all."""
     low: int
+    """Least at a station in a cell's allocation."""
     high: int
+    """Most at a station in a cell's allocation."""
     stations: int = 3
+    """Stations."""
     table_rate: float | None = None
     """Adam's rate on the table; None: cells move by the rule's direction itself."""
     shaping: float = 0.0
+    """Weight of the distance from the proposal to its projection, taken off the reward."""
     epsilon: float = 0.1
+    """Probability of a uniform allocation as proposal."""
     warmup: int = 10_000
+    """First steps, with actions drawn from the feasible sets."""
     batch_size: int = 64
+    """Transitions in a batch."""
     replay_size: int = 10_000
+    """Transitions kept."""
     discount: float = 0.9
+    """gamma: what a reward one step later is worth."""
     critic_rate: float = 2e-3
+    """Adam's rate of the critic."""
     target_ratio: float = 0.01
+    """tau: share of the online critic that enters its target at each update."""
     critic_interval: int = 25
+    """Steps between updates of the critic."""
     table_interval: int = 50
+    """Steps between updates of the table."""
     target_interval: int = 100
+    """Steps between copies of the table to the target table."""
     hidden_layers: tuple[int, ...] = (30,)
+    """Units of the critic's hidden layers."""
+    copies: int = 1
+    """Copies of the environment that are stepped as one."""
 
     @property
     def intervals(self) -> Mapping[str, int]:
         return {"critic": self.critic_interval, "table": self.table_interval, "target_table": self.target_interval}
+
+    @property
+    def environments(self) -> int:
+        return self.copies
 
     @property
     def allocations(self) -> Float[np.ndarray, "s n"]:

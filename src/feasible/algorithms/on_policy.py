@@ -70,23 +70,29 @@ class OnPolicy(Algorithm[OnPolicyState]):
     copies: int = 1
     """Copies of the environment that are stepped as one."""
     minibatch: int = 64
+    """Steps in a minibatch."""
     epochs: int = 10
     """Passes over the rollout at each update. What does not fill a minibatch is left out, at random."""
     discount: float = 0.995
+    """gamma: what a reward one step later is worth."""
     trace: float = 0.97
     """lambda of the generalised advantage estimates."""
     rate: float = 3e-4
+    """Adam's rate of policy and critics."""
     hidden_layers: tuple[int, ...] = (64, 64)
+    """Units of the hidden layers."""
     hidden: Hidden = "tanh"
+    """Activation of the hidden layers."""
     log_std: float = 0.0
-    """Of the first policy: logarithm of the spread, in units of half the action box."""
+    """Logarithm of the first policy's spread, in units of half the action box."""
     bounded: bool = False
     """Whether the policy's mean goes through tanh, so that it lies in the action box."""
     normalised: bool = True
     """Whether the networks see observations by their running mean and deviation."""
     capg: bool = False
-    """Clipped-action policy gradient: log-densities of the clipped samples."""
+    """Clipped-action policy gradient, for boxes: log-densities of the clipped samples."""
     warmup: int = 0
+    """Must be 0: rollouts are of the policy from the first step on."""
 
     @property
     def intervals(self) -> Mapping[str, int]:

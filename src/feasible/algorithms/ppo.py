@@ -28,6 +28,7 @@ class PPO(OnPolicy):
     clip: float = 0.2
     """Ratios further than this from one are not pushed further away."""
     entropy_weight: float = 0.0
+    """Weight of the entropy in the loss."""
 
     def optimiser(self, actor: GaussianPolicy, critics: Critics) -> optax.OptState:
         return adam_state(self.rate, (actor, critics))

@@ -60,23 +60,39 @@ class SAC(Algorithm[SACState]):
     entropy_target: float | None = None
     """Entropy that the weight is tuned to; None: the weight is fixed."""
     warmup: int = 10_000
+    """First steps, with actions drawn from the feasible sets."""
     learning_starts: int = 1_000
+    """Steps before the first update."""
     interval: int = 50
+    """Steps between updates."""
     updates: int = 50
-    """Batches learned from at each interval."""
+    """Batches learned from at each update."""
     batch_size: int = 100
+    """Transitions in a batch."""
     replay_size: int = 1_000_000
+    """Transitions kept."""
     discount: float = 0.99
+    """gamma: what a reward one step later is worth."""
     rate: float = 5e-4
+    """Adam's rate of all networks."""
     target_ratio: float = 5e-3
+    """tau: share of the online critics that enters their targets at each update."""
     hidden_layers: tuple[int, ...] = (400, 300)
+    """Units of the hidden layers."""
     hidden: Hidden = "relu"
+    """Activation of the hidden layers."""
     normalised: bool = False
     """Whether the networks see observations by their running mean and deviation."""
+    copies: int = 1
+    """Copies of the environment that are stepped as one."""
 
     @property
     def intervals(self) -> Mapping[str, int]:
         return {"networks": self.interval}
+
+    @property
+    def environments(self) -> int:
+        return self.copies
 
     @property
     def updates_after(self) -> int:

@@ -68,6 +68,10 @@ class Task:
         if not self.words and self.constraint is not None:
             object.__setattr__(self, "words", (inspect.getdoc(self.constraint) or "").partition("\n")[0])
 
+    def __repr__(self) -> str:
+        """Such as `Task 'boat': a boat at a buoy; thrust within the charge; 100,000 steps`."""
+        return f"Task {self.name!r}: " + "; ".join(filter(None, (self.title, self.words, f"{self.steps:,} steps")))
+
     def __hash__(self) -> int:
         return hash(self.name)
 
@@ -142,7 +146,7 @@ class Task:
 
     def _single(self, render_mode: str | None, options: Mapping[str, object]) -> gym.Env:
         given: dict[str, Any] = {**self.options, **options}
-        if render_mode is not None or isinstance(self.make, str):
+        if render_mode is not None:
             given["render_mode"] = render_mode
         try:
             env: Any = gym.make(self.make, **given) if isinstance(self.make, str) else self.make(**given)

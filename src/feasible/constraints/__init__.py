@@ -10,6 +10,7 @@ from feasible.constraints.action_box import fixed as fixed
 from feasible.constraints.judge import Judge as Judge
 from feasible.constraints.judge import OnInfeasible as OnInfeasible
 from feasible.constraints.judge import Verdict as Verdict
+from feasible.constraints.memory import remember_action as remember_action
 from feasible.constraints.observations import Layout as Layout
 from feasible.constraints.wrappers import ConstrainedEnv as ConstrainedEnv
 from feasible.constraints.wrappers import ConstrainedVectorEnv as ConstrainedVectorEnv

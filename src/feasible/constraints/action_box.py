@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import gymnasium as gym
 import jax
@@ -17,8 +17,9 @@ from feasible.errors import EmptySetError
 from feasible.sets.base import TOLERANCE, ActionSet
 
 Observation: TypeAlias = PyTree[Array]
-# A pure JAX function of the RAW observation (never a normalised one).
-Constraint: TypeAlias = Callable[[Observation], ActionSet]
+# A pure JAX function of the RAW observation (never a normalised one). What that is, an array or a structure of them, is
+# the environment's, whose type does not say it: the author of a constraint knows it.
+Constraint: TypeAlias = Callable[[Any], ActionSet]
 
 
 @dataclass(frozen=True)

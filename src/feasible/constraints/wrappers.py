@@ -1,12 +1,12 @@
 """Environments that insist on their constraint: an action outside its feasible set is refused or repaired."""
 
-from typing import cast
+from typing import overload
 
 import gymnasium as gym
 import jax
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import VectorEnv, VectorWrapper
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from feasible.constraints.action_box import Constraint, Observation, in_action_box
@@ -41,6 +41,7 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
     def __init__(self, env: gym.Env, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         RecordConstructorArgs.__init__(self, constraint=constraint, on_infeasible=on_infeasible)
         gym.Wrapper.__init__(self, env)
+        _check_raw(env)
         self.layout = _layout(env.observation_space)
         self.constraint = _in_spaces(constraint, env.action_space, env.observation_space, self.layout)
         self.on_infeasible: OnInfeasible = on_infeasible
@@ -103,10 +104,14 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
 
 
 class ConstrainedVectorEnv(VectorWrapper):
-    """The same for a vector environment: one compiled call judges all copies; one infeasible action stops all."""
+    """The same for a vector environment: one compiled call judges all copies; one infeasible action stops all.
+
+    Where the vector ignores the action of a copy that it resets (next-step autoreset), that action is not judged.
+    """
 
     def __init__(self, env: VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         super().__init__(env)
+        _check_raw(env)
         self.layout = _layout(env.single_observation_space)
         self.constraint = _in_spaces(constraint, env.single_action_space, env.single_observation_space, self.layout)
         self.on_infeasible: OnInfeasible = on_infeasible
@@ -114,9 +119,13 @@ class ConstrainedVectorEnv(VectorWrapper):
         self._form = self.layout or _array_shape(env.observation_space)
         self._obs: Observation = None
         self._made = 0
+        self._late = env.metadata.get("autoreset_mode") == AutoresetMode.NEXT_STEP
+        self._ignored = np.zeros(env.num_envs, bool)
+        """Whose next action is ignored."""
 
     def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, object] | None = None):
         self._obs, self._made = None, 0
+        self._ignored = self._ignored & ~np.asarray((options or {}).get("reset_mask", True), bool)
         obs, info = restarted_copies(self.env, self._form, 0, seed=seed, options=options)
         self._obs = _copy(flattened_copies(obs, self._form, self.num_envs, 0))
         return obs, info
@@ -125,13 +134,14 @@ class ConstrainedVectorEnv(VectorWrapper):
         _check_reset(self._obs)
         proposed = _check_shape(actions, self.env.action_space)
         verdict = self._judge(self._obs, proposed)
-        refused = ~np.asarray(verdict.executed_violation <= verdict.tolerance)
+        refused = ~np.asarray(verdict.executed_violation <= verdict.tolerance) & ~self._ignored
         if refused.any():
             copy = int(np.argmax(refused))
             obs = jax.tree.map(lambda leaf: leaf[copy], self._obs)
             raise self._judge.explain(obs, proposed[copy], f" of copy {copy}", f" at step {self._made}")
         if self.on_infeasible == "project":
-            actions = np.array(verdict.executed, self.env.action_space.dtype)  # the environment's own, to write to
+            chosen = np.where(self._ignored[:, None], proposed, verdict.executed)
+            actions = np.array(chosen, self.env.action_space.dtype)  # the environment's own, to write to
         try:
             outcome = stepped_copies(self.env, actions, self._form, self._made + 1)
             judged = flattened_copies(outcome[0], self._form, self.num_envs, self._made + 1)
@@ -139,12 +149,22 @@ class ConstrainedVectorEnv(VectorWrapper):
             self._obs = None  # where the copies are now is not known
             raise
         obs, rewards, terminated, truncated, info = outcome
+        ignored, self._ignored = self._ignored, (terminated | truncated) & self._late
         self._obs, self._made = _copy(judged), self._made + 1
         if self.on_infeasible == "project":
-            violation = np.array(verdict.proposed_violation)
-            executed = np.array(verdict.executed, actions.dtype)
+            violation = np.where(ignored, 0.0, verdict.proposed_violation)
+            executed = np.where(ignored[:, None], proposed, verdict.executed).astype(actions.dtype)
             info = {**info, "executed_action": executed, "proposed_violation": violation}
         return obs, rewards, terminated, truncated, info
+
+    @property
+    def awaits_reset(self) -> bool:
+        """Whether nothing can be stepped before a reset."""
+        return self._obs is None
+
+    def forget(self) -> None:
+        """Say that the copies were moved past this wrapper: nothing is stepped before a reset."""
+        self._obs, self._ignored = None, np.zeros(self.num_envs, bool)
 
     def get_state(self) -> dict[str, NDArray]:
         _check_reset(self._obs)
@@ -157,6 +177,12 @@ class ConstrainedVectorEnv(VectorWrapper):
         self._obs = _copy(obs)
 
 
+@overload
+def constrain(env: gym.Env, constraint: Constraint, on_infeasible: OnInfeasible = "raise") -> ConstrainedEnv: ...
+@overload
+def constrain(
+    env: VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"
+) -> ConstrainedVectorEnv: ...
 def constrain(
     env: gym.Env | VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"
 ) -> ConstrainedEnv | ConstrainedVectorEnv:
@@ -167,8 +193,27 @@ def constrain(
     `lambda obs: feasible.sets.WeightedL1Box(weights=obs[11:17], budget=20.0, bound=1.0)`, or of a Dict
     `lambda obs: feasible.sets.Ball(obs["centre"], obs["radius"])`.
     """
-    wrapper = ConstrainedVectorEnv if isinstance(env, VectorEnv) else ConstrainedEnv
-    return wrapper(cast(gym.Env, env), constraint, on_infeasible)  # pyright: ignore[reportArgumentType]
+    if isinstance(env, VectorEnv):
+        return ConstrainedVectorEnv(env, constraint, on_infeasible)
+    return ConstrainedEnv(env, constraint, on_infeasible)
+
+
+def _check_raw(env: gym.Env | VectorEnv) -> None:
+    """Refuse observations that are normalised where the constraint would see them."""
+    inner: gym.Env | VectorEnv = env
+    while True:
+        if type(inner).__name__ == "NormalizeObservation":  # Gymnasium has one for environments and one for vectors
+            raise ValueError(
+                "constrain: NormalizeObservation is inside, so the constraint would see normalised values, which "
+                "change their meaning while the statistics do. Constrain the environment without it, and let the agent "
+                "normalise what its networks see: normalised=True."
+            )
+        if isinstance(inner, gym.Wrapper | VectorWrapper):
+            inner = inner.env
+        elif isinstance(inner, SyncVectorEnv):
+            inner = inner.envs[0]
+        else:
+            return
 
 
 def _in_spaces(

@@ -46,6 +46,7 @@ def page(
             {"key": method, "title": titles[method], "light": look.light, "dark": look.dark, "dash": list(look.dash)}
             for method, look in looks.items()
         ],
+        "episodes": _episodes(groups),
         "charts": [_chart(chart) for chart in charts],
         "scores": [_score(group) for group in groups],
         "comparisons": [_comparison(one) for one in found if len(one.methods) > 1],
@@ -58,6 +59,12 @@ def page(
     # Nothing in the data can end the script that holds it, or start a comment in it.
     data_text = text.replace("<", "\\u003c")
     return template.replace("__TITLE__", html.escape(title)).replace("__DATA__", data_text)
+
+
+def _episodes(groups: Sequence[Group]) -> str:
+    """How many episodes the evaluations had, in words."""
+    said = sorted({run.episodes for group in groups for run in group.runs if run.episodes})
+    return f"{said[0]} to {said[-1]}" if len(said) > 1 else str(said[0]) if said else "10"
 
 
 def _task(name: str, run: Run) -> Json:

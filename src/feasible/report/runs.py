@@ -98,6 +98,12 @@ class Run:
         rates = self.series.get("time/steps_per_second")
         return float(np.median(rates.values)) if rates is not None else None
 
+    @property
+    def episodes(self) -> int | None:
+        """Per evaluation, where config.json says so."""
+        said = self.described.get("episodes")
+        return said if isinstance(said, int) and not isinstance(said, bool) else None
+
     def about(self, name: str) -> str:
         """What config.json says for people; nothing where it says nothing readable."""
         said = self.described.get(name)

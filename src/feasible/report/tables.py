@@ -76,6 +76,9 @@ def all_tables(groups: Sequence[Group], found: Sequence[Comparison], notes: Sequ
     return [table for table in tables if table.rows]
 
 
+PAPER = 8  # the column of what the paper prints
+
+
 def _scores(groups: Sequence[Group]) -> Table:
     rows = []
     for group in groups:
@@ -94,7 +97,7 @@ def _scores(groups: Sequence[Group]) -> Table:
                 100.0 * float(np.mean(shares)) if shares else None,
             )
         )
-    columns = (
+    columns = [
         "task",
         "method",
         "seeds",
@@ -105,8 +108,13 @@ def _scores(groups: Sequence[Group]) -> Table:
         "IQM high",
         "paper",
         "infeasible proposals %",
+    ]
+    if all(row[PAPER] is None for row in rows):  # none of them is in the paper
+        columns.pop(PAPER)
+        rows = [(*row[:PAPER], *row[PAPER + 1 :]) for row in rows]
+    return Table(
+        "scores", "Scores: mean return of each run's last 10 evaluations, over seeds", tuple(columns), tuple(rows)
     )
-    return Table("scores", "Scores: mean return of each run's last 10 evaluations, over seeds", columns, tuple(rows))
 
 
 def _printed(table: PrintedTable, groups: Sequence[Group]) -> Table:

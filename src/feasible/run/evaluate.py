@@ -31,6 +31,12 @@ class Evaluation:
     def mean(self) -> float:
         return sum(self.returns) / len(self.returns)
 
+    def __repr__(self) -> str:
+        return (
+            f"Evaluation(mean={self.mean:.6g}, episodes={len(self.returns)}, lowest={min(self.returns):.6g}, "
+            f"highest={max(self.returns):.6g}, executed_violation={self.executed_violation:.2g})"
+        )
+
     def metrics(self) -> dict[str, float | list[float]]:
         return {
             "eval/return": self.mean,

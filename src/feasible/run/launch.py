@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Unpack
 
+from feasible.algorithms.base import Algorithm
 from feasible.algorithms.description import Plain, describe
 from feasible.catalogue.recommended import CHOICES, ELSEWHERE, PRESET
 from feasible.catalogue.registry import RECOMMENDED, algorithm_of, find_task
@@ -36,8 +37,8 @@ def configure(
         algorithm=describe(algorithm),
         eval_every=eval_every,
         episodes=_said(options.get("episodes"), known.episodes),
-        log_every=min(1_000, eval_every),
-        checkpoint_every=options.get("checkpoint_every", 10_000),
+        log_every=min(_in_rounds(1_000, algorithm), eval_every),
+        checkpoint_every=options.get("checkpoint_every", _in_rounds(10_000, algorithm)),
         variant=options.get("variant") or _variant(preset if preset != known.first_preset else "", changes or {}),
     )
     check_training(vars(config))
@@ -109,6 +110,12 @@ def _compared_in(task: str) -> str:
     """The preset in which methods were compared on a task of ours; on any other, its first."""
     known = find_task(task)
     return PRESET if PRESET in known.presets else known.first_preset
+
+
+def _in_rounds(steps: int, algorithm: Algorithm) -> int:
+    """About so many steps, with as many for each copy of the environment."""
+    copies = algorithm.environments
+    return max(steps // copies, 1) * copies
 
 
 def _said(value: int | None, otherwise: int) -> int:

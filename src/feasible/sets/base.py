@@ -5,21 +5,23 @@ All answers are pure functions, correct in float32 and float64, and safe inside 
 """
 
 import functools
+import inspect
 import types
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import fields
 from typing import TYPE_CHECKING, TypeVar, final, overload
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.sets.arguments import Numbers
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from feasible.sets.box import Bound
 
 Owner = TypeVar("Owner")
@@ -102,6 +104,16 @@ class BoundMethod:
         return cls(method, *children)
 
 
+def _shown(value: object) -> str:
+    """A field of a set as people read it: few numbers as they are, many or unknown ones as their type and shape."""
+    if isinstance(value, jax.Array | np.ndarray) and not isinstance(value, Tracer) and value.size <= SHOWN:
+        return " ".join(np.array2string(np.asarray(value), precision=4, separator=", ").split())
+    return eqx.tree_pformat(value) if eqx.is_array_like(value) else repr(value)
+
+
+SHOWN = 16  # numbers
+
+
 class ActionSet(eqx.Module):
     """One non-empty, closed, bounded, convex set of actions in R^dim."""
 
@@ -111,6 +123,12 @@ class ActionSet(eqx.Module):
             found = object.__getattribute__(self, name)
             bound = isinstance(found, types.MethodType) and found.__self__ is self
             return BoundMethod(found.__func__, self) if bound else found
+
+    def __repr__(self) -> str:
+        given, known = inspect.signature(type(self)).parameters, [f.name for f in fields(self)]
+        named = [name for name in known if name in given]
+        shown = named if len(named) == len(given) else known  # the arguments, where they are kept by their names
+        return f"{type(self).__name__}({', '.join(f'{name}={_shown(getattr(self, name))}' for name in shown)})"
 
     @property
     @abstractmethod

@@ -15,6 +15,7 @@ from feasible.solve.exact import exact_spectrum
 from feasible.solve.splitting import Projection, minimise_over_intersection
 
 NEWTON_STEPS = 10
+PULLS = (False, True, True)  # steps in after the splitting: along the normal, then to the least energy
 
 
 class EllipsoidBox(ActionSet):
@@ -142,18 +143,39 @@ class EllipsoidBox(ActionSet):
         return jnp.where(open_ended, self.bound, jnp.minimum(self.bound, jnp.sqrt(self.level * inverse)))
 
     def _scaled_in(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
-        """The point after a Newton step along the ellipsoid's normal; then on the ray to the origin, where it is still
-        outside by more than rounding. The ray alone is long where the normal is steep, and leaves the nearest point."""
-        normal = (self.eigenvalues * (a @ self.eigenvectors)) @ self.eigenvectors.T
-        normal = jnp.where(jnp.abs(a) < self.bound, normal, 0.0)
-        square = jnp.vdot(normal, normal)
-        excess = jnp.where(square > 0, jnp.maximum(self.energy(a) - self.level, 0.0), 0.0)
-        a = self._in_box(a - (0.5 * excess / jnp.where(square > 0, square, 1.0)) * normal)
+        """The point after some steps towards the ellipsoid; then on the ray to the origin, where it is still outside by
+        more than rounding. The ray alone is long where the normal is steep, and leaves the nearest point."""
+        for to_the_least in PULLS:
+            a = self._stepped_in(a, to_the_least)
         energy = self.energy(a)
         rounding = 8 * jnp.finfo(self.dtype).eps * self.scale
         over = energy - self.level > rounding * (self.slopes()[0] + rounding * jnp.linalg.norm(self.Q))
         share = jnp.sqrt(jnp.where(over, self.level / jnp.where(over, energy, 1.0), 1.0))
         return a * jnp.where(over, share * (1.0 - 2.0 * jnp.finfo(self.dtype).eps), 1.0)
+
+    def _stepped_in(self, a: Float[Array, " n"], to_the_least: bool) -> Float[Array, " n"]:
+        """The point where a ray in the coordinates off their bounds comes to the ellipsoid, if `a` is outside: along
+        the normal, or to the least energy, which does not zigzag in thin slabs. The smaller root of
+        energy(a - s normal) = level, without cancellation."""
+        along = a @ self.eigenvectors
+        normal = (self.eigenvalues * along) @ self.eigenvectors.T
+        free = jnp.abs(a) < self.bound
+        normal = jnp.where(free, normal, 0.0)
+        if to_the_least:
+            Q = jnp.where(free[:, None] & free[None, :], self.Q, 0.0)
+            rounding = self.dim * jnp.finfo(self.dtype).eps * jnp.linalg.norm(self.Q)
+            normal = jnp.linalg.solve(Q + jnp.diag(jnp.where(free, rounding, 1.0)), normal)
+            normal = jnp.where(free & jnp.isfinite(normal), normal, 0.0)
+        size = jnp.max(jnp.abs(normal))
+        normal = normal / jnp.where(size > 0, size, 1.0)
+        turned = normal @ self.eigenvectors
+        pace, lean = jnp.sum(self.eigenvalues * turned**2), jnp.sum(self.eigenvalues * along * turned)
+        excess = jnp.maximum(self.energy(a) - self.level, 0.0)
+        root = lean**2 - pace * excess
+        falls = (pace > 0) & (lean > 0)
+        to_the_level = excess / jnp.where(falls, lean + jnp.sqrt(jnp.maximum(root, 0.0)), 1.0)
+        step = jnp.where(root > 0, to_the_level, lean / jnp.where(falls, pace, 1.0))
+        return self._in_box(a - jnp.where(falls & (excess > 0), step, 0.0) * normal)
 
 
 _spectrum = jax.jit(exact_spectrum, inline=True)

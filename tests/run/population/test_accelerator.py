@@ -67,12 +67,11 @@ def test_an_accelerator_without_the_cpu_beside_it_is_refused(monkeypatch: pytest
         require_accelerator()
 
 
-def test_a_method_that_steps_many_copies_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    ppo = configure("reacher", "ppo-projection", 0, changes={"copies": 2})
-    with pytest.raises(
-        ValueError, match=r"^algos: ppo-projection steps 2 copies .*; set copies=1, or train it without"
-    ):
-        train_by_task(tmp_path, [ppo], console())
+@pytest.mark.parametrize("algo", ["ppo-projection", "nfwpo", "sac-projection"])
+def test_a_method_that_steps_many_copies_is_refused_before_anything_is_written(algo: str, tmp_path: Path) -> None:
+    config = configure("reacher", algo, 0, changes={"copies": 2})
+    with pytest.raises(ValueError, match=rf"^algos: {algo} steps 2 copies .*; set copies=1, or train it without"):
+        train_by_task(tmp_path, [config], console())
     assert list(tmp_path.iterdir()) == []
 
 

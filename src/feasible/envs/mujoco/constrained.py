@@ -40,7 +40,7 @@ def joint_power(obs: Observation) -> sets.WeightedL1Box:
 
     They are the last six entries of an observation (11 to 16 of 17), whether it shows the position or not.
     """
-    return sets.WeightedL1Box(weights=obs[-JOINTS:], budget=CHEETAH_BUDGET, bound=1.0)  # pyright: ignore[reportIndexIssue, reportOptionalSubscript, reportArgumentType]
+    return sets.WeightedL1Box(weights=obs[-JOINTS:], budget=CHEETAH_BUDGET, bound=1.0)
 
 
 def unit_box(obs: Observation) -> sets.Box:

@@ -13,10 +13,10 @@ from jaxtyping import Array, PyTree
 
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.merged import alike, merged
-from feasible.run.drive.step import due_after
+from feasible.run.drive.schedule import Due, due_after
 
-Due = tuple[frozenset[str], bool]
-"""The parts of an update that follow a step, and whether the next action is one of the warm-up."""
+Wanted = tuple[Due, bool]
+"""The updates that follow a step, and whether the next action is one of the warm-up."""
 Answer = TypeVar("Answer")
 
 
@@ -43,7 +43,7 @@ class Group:
 
         return partial(jax.vmap(one), self.numbers)
 
-    def due(self, step: int) -> Due:
+    def wanted(self, step: int) -> Wanted:
         algorithm = self.algorithms[0]
         return due_after(algorithm, step), step < algorithm.warmup
 

@@ -9,8 +9,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
-from jaxtyping import Float
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
 from feasible.algorithms.base import Spec
@@ -25,6 +25,7 @@ from feasible.constraints.outcomes import (
     stepped,
     stepped_copies,
 )
+from feasible.errors import InvalidStepError
 from feasible.run.drive.faults import NotFiniteError, finite, observed_fault
 from feasible.run.drive.wire import Wire, wire_of
 
@@ -67,7 +68,8 @@ class Steps(NamedTuple):
 class Plant(ABC, Generic[Kind]):
     """A constrained environment, or copies of one, taken apart: what is stepped, and the constraint on its actions.
 
-    Actions are judged by the driver, in the program that chooses them, so the judging wrapper is not stepped.
+    Actions are judged by the driver, in the program that chooses them, so the judging wrapper is not stepped; whoever
+    holds it must reset it before stepping it.
 
     >>> plant = plant_of(registry.make_vec("halfcheetah", 40, threads=15))
     >>> seen = plant.reset(seeds)             # the observations to act on, float32
@@ -81,13 +83,14 @@ class Plant(ABC, Generic[Kind]):
     then begins with a seed of its own, made of this one and the step. Such a beginning is a state."""
 
     def __init__(self, env: ConstrainedEnv | ConstrainedVectorEnv):
-        self.constraint = env.constraint
+        self._wrapper, self.constraint = env, env.constraint
         self.spec: Spec = spec_of(env)
         self.wire = wire_of(self.spec)
 
     def reset(self, seeds: Sequence[int], step: int = 0) -> Float[np.ndarray, "copies o"]:
         """Start an episode in every copy, each as the single environment with its seed does; `step` have been made."""
-        seen = np.asarray(self._restart(seeds, step), np.float32)
+        self._wrapper.forget()
+        seen = np.array(self._restart(seeds, step), np.float32)  # some vectors give the same array again and again
         for copy, row in enumerate(seen):
             fault = observed_fault(row, 0.0, step, f" of copy {copy}" if self.copies > 1 else "")
             if fault is not None:
@@ -101,7 +104,7 @@ class Plant(ABC, Generic[Kind]):
     @property
     def moved(self) -> bool:
         """Whether somebody else has reset or stepped the environment since this one did."""
-        return False
+        return not self._wrapper.awaits_reset
 
     @property
     @abstractmethod
@@ -126,19 +129,18 @@ class Plant(ABC, Generic[Kind]):
 
 
 class SinglePlant(Plant[gym.Env]):
-    """One environment. Whoever holds its wrapper must reset it before stepping it."""
+    """One environment."""
 
     copies = 1
 
     def __init__(self, env: ConstrainedEnv):
         super().__init__(env)
-        self.env, self._wrapper, self._form = env.env, env, self.spec.layout or (self.spec.observation_size,)
+        self.env, self._form = env.env, self.spec.layout or (self.spec.observation_size,)
         self._saves = _restorable(self.env)
         self._beginning: int | None = None
         """The seed of the running episode, before its first step, where it is known."""
 
     def _restart(self, seeds: Sequence[int], step: int) -> NDArray:
-        self._wrapper.forget()
         obs, _ = restarted(self.env, self._form, step, seed=seeds[0])
         self._beginning = seeds[0]
         return np.asarray(flattened(obs, self._form, step))[None]
@@ -153,10 +155,6 @@ class SinglePlant(Plant[gym.Env]):
             seen = self._restart([_episode_seed(self.awaited, step)], step)[0]
         packets = self.wire.pack(1, next_obs, seen, reward, terminated, truncated)
         return Steps(self.wire, packets, [float(reward)], [ended])
-
-    @property
-    def moved(self) -> bool:
-        return not self._wrapper.awaits_reset
 
     @property
     def restorable(self) -> bool:
@@ -179,11 +177,15 @@ class SinglePlant(Plant[gym.Env]):
 
 
 class VectorPlant(Plant[VectorEnv]):
-    """Copies that step as one."""
+    """Copies that step as one. Whatever their autoreset mode, an episode that ends is followed by the next at once.
+
+    Where the vector would start it a step late, ignoring an action (Gymnasium's default), or not at all, the copies
+    that have ended are reset here, by Gymnasium's option `reset_mask`. So there is no step that could be stored,
+    counted or judged by mistake, and drivers and algorithms know one kind of vector only.
+    """
 
     def __init__(self, env: ConstrainedVectorEnv):
-        if env.metadata.get("autoreset_mode") != AutoresetMode.SAME_STEP:
-            raise ValueError("env: episodes must start again in the step that ends them (AutoresetMode.SAME_STEP).")
+        self._resets = _autoreset(env) != AutoresetMode.SAME_STEP
         super().__init__(env)
         self.env, self.copies = env.env, env.num_envs
         self._form = self.spec.layout or (self.copies, self.spec.observation_size)
@@ -196,11 +198,24 @@ class VectorPlant(Plant[VectorEnv]):
         seen, rewards, terminated, truncated, infos = stepped_copies(self.env, actions, self._form, step)
         seen = flattened_copies(seen, self._form, self.copies, step)
         packets = self.wire.pack(self.copies, seen, seen, rewards, terminated, truncated)
-        ended = terminated | truncated
-        if ended.any():
+        ended = np.asarray(terminated, bool) | np.asarray(truncated, bool)
+        if self._resets and ended.any():
+            self.wire.seen(packets)[ended] = self._begin_again(ended, self.wire.next_obs(packets), step)
+        elif ended.any():
             for copy in np.flatnonzero(ended):
                 self.wire.next_obs(packets)[copy] = self._final(infos["final_obs"][copy], step, f" of copy {copy}")
-        return Steps(self.wire, packets, rewards, ended)
+        return Steps(self.wire, packets, np.array(rewards), ended)
+
+    def _begin_again(self, ended: Bool[np.ndarray, " copies"], before: NDArray, step: int) -> NDArray:
+        """The first observations of new episodes in the copies that have ended; the others stay as they are."""
+        seen, _ = restarted_copies(self.env, self._form, step, options={"reset_mask": ended.copy()})
+        seen = np.asarray(flattened_copies(seen, self._form, self.copies, step), np.float32)
+        if not np.array_equal(seen[~ended], before[~ended], equal_nan=True):
+            raise InvalidStepError(
+                f"The vector environment reset copies whose episode had not ended at step {step}: its reset must heed "
+                'options["reset_mask"], or its autoreset_mode be SAME_STEP.'
+            )
+        return seen[ended]
 
     @property
     def restorable(self) -> bool:
@@ -243,6 +258,25 @@ def plant_of(env: gym.Env | ConstrainedVectorEnv) -> SinglePlant | VectorPlant:
             "other wrappers inside, or use feasible.make(task)."
         )
     return SinglePlant(env)
+
+
+def _autoreset(env: ConstrainedVectorEnv) -> AutoresetMode:
+    """When the vector starts the next episode of a copy that has ended."""
+    try:
+        mode = AutoresetMode(env.metadata.get("autoreset_mode"))
+    except ValueError as cause:
+        raise ValueError(
+            "env: the vector environment must say when its episodes start again, as an AutoresetMode of Gymnasium in "
+            'metadata["autoreset_mode"].'
+        ) from cause
+    vector = env.env.unwrapped
+    if mode == AutoresetMode.NEXT_STEP and isinstance(vector, AsyncVectorEnv) and not vector.shared_memory:
+        # Its workers forget that they have been reset, and would reset once more in place of the next step.
+        raise ValueError(
+            "env: AsyncVectorEnv with shared_memory=False needs autoreset_mode=AutoresetMode.SAME_STEP; "
+            "or leave shared_memory=True."
+        )
+    return mode
 
 
 def _episode_seed(seed: int | None, step: int) -> int:

@@ -17,8 +17,9 @@ from jax.experimental import io_callback
 from jaxtyping import Array, Float, PyTree, UInt32
 
 from feasible.algorithms.base import Algorithm, Spec
-from feasible.run.drive.groups import Due, grouped
-from feasible.run.drive.step import Carry, Result, Schedule, Step, flat
+from feasible.run.drive.groups import Wanted, grouped
+from feasible.run.drive.schedule import Due, Schedule
+from feasible.run.drive.step import Carry, Result, Step, flat
 from feasible.run.drive.tally import Metered
 from feasible.run.drive.wire import wire_of
 
@@ -51,8 +52,8 @@ class PopulationPrograms:
         self.spec, self.algorithms = spec, tuple(algorithms)
         self.groups = tuple(grouped(algorithms, spec))
         self.exchange: Exchange = _no_exchange
-        self.made: dict[tuple[Due, ...], Program] = {}
-        self._own: dict[tuple[str, frozenset[str]], tuple[str, ...]] = {}
+        self.made: dict[tuple[Wanted, ...], Program] = {}
+        self._own: dict[tuple[str, Due], tuple[str, ...]] = {}
         self.program = Schedule(self.algorithms, self._find).program
         agents = len(algorithms)
         self._packets = jax.ShapeDtypeStruct((agents, wire_of(spec).packet), spec.low.dtype)
@@ -101,7 +102,7 @@ class PopulationPrograms:
 
     def begin(self, leaves: Leaves, obs: Float[np.ndarray, "agents o"], step: int) -> tuple[Leaves, Array]:
         """The same for runs that have made `step` steps, in new episodes."""
-        return self._compiled_begin(leaves, obs, tuple(group.due(step)[1] for group in self.groups))
+        return self._compiled_begin(leaves, obs, tuple(group.wanted(step)[1] for group in self.groups))
 
     def act(
         self, policies: list[PyTree[Array]], obs: Float[np.ndarray, "copies o"], episodes: int
@@ -110,19 +111,17 @@ class PopulationPrograms:
         return np.asarray(self._compiled_act(policies, obs, episodes))
 
     def _find(self, step: int) -> Program:
-        wanted = tuple(group.due(step) for group in self.groups)
+        wanted = tuple(group.wanted(step) for group in self.groups)
         if wanted not in self.made:
             self.made[wanted] = self._make(wanted)
         return self.made[wanted]
 
-    def _make(self, wanted: tuple[Due, ...]) -> Program:
+    def _make(self, wanted: tuple[Wanted, ...]) -> Program:
         def advance(carries: list[Carry], packets: Float[Array, "agents packet"]) -> list[Result]:
             results = []
             for group, carry, (due, warm) in zip(self.groups, carries, wanted, strict=True):
 
-                def one(
-                    algorithm: Algorithm, carry: Carry, packet: Array, due: frozenset[str] = due, warm: bool = warm
-                ) -> Result:
+                def one(algorithm: Algorithm, carry: Carry, packet: Array, due: Due = due, warm: bool = warm) -> Result:
                     return Step(algorithm, self.spec).advance(carry, packet, due=due, warm=warm)
 
                 results.append(group.vmap(one)(carry, packets[group.rows]))
@@ -190,7 +189,7 @@ def _no_exchange(report: Float[np.ndarray, "agents r"]) -> Float[np.ndarray, "ag
     raise RuntimeError("A population's programs have no exchange with a host yet.")
 
 
-def _own_metrics(algorithm: Algorithm, spec: Spec, stacked: Carry, due: frozenset[str]) -> tuple[str, ...]:
+def _own_metrics(algorithm: Algorithm, spec: Spec, stacked: Carry, due: Due) -> tuple[str, ...]:
     one = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), stacked)
     packet = jax.ShapeDtypeStruct((wire_of(spec).packet,), spec.low.dtype)
     advance = partial(Step(algorithm, spec).advance, due=due, warm=False)

@@ -16,14 +16,15 @@ from jaxtyping import Array, Float, PyTree
 from numpy.typing import NDArray
 
 from feasible.algorithms.base import Algorithm, Spec, State
-from feasible.run.drive.step import Carry, Schedule, Step, due_after, flat
+from feasible.run.drive.schedule import Due, Schedule, due_after
+from feasible.run.drive.step import Carry, Step, flat
 from feasible.run.drive.tally import Metered
 from feasible.run.drive.wire import wire_of
 
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled `advance` for one set of due updates."""
+    """A compiled `advance` for the same due updates."""
 
     function: Callable[[list[Array], NDArray], tuple[list[Array], Array]]
     """The leaves of a carry and a packet to those of the next carry and a report."""
@@ -43,7 +44,7 @@ class Programs(Generic[State]):
         self._step = Step(algorithm, spec)
         self.packet = *self._step.rows, wire_of(spec).packet
         """The shape of what a step's program is told: no row axis where there is one copy."""
-        self.made: dict[tuple[frozenset[str], bool], Program] = {}
+        self.made: dict[tuple[Due, bool], Program] = {}
         self.program = Schedule([algorithm], self._find).program
         self.obs = *self._step.rows, spec.observation_size
         obs = jax.ShapeDtypeStruct(self.obs, spec.low.dtype)
@@ -65,7 +66,7 @@ class Programs(Generic[State]):
     def carry(self, leaves: list[Array]) -> Carry[State]:
         return jax.tree.unflatten(self.structure, leaves)
 
-    def _make(self, due: frozenset[str], warm: bool) -> Program:
+    def _make(self, due: Due, warm: bool) -> Program:
         advance = partial(self._step.advance, due=due, warm=warm)
         packet = jax.ShapeDtypeStruct(self.packet, self.spec.low.dtype)
         leaves = jax.tree.leaves(self.shape)

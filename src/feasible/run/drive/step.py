@@ -3,10 +3,10 @@
 A dispatch stores the transition that the environment has just made, updates, chooses the next action and certifies
 it. The host hands in one packet of numbers and gets one report back; everything else stays on the device, in a carry.
 An algorithm with several copies of the environment gets their packets as rows, acts on all of them and observes one
-after the other.
+after the other; all updates that their step numbers ask for then follow in the same dispatch.
 """
 
-import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
@@ -18,10 +18,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, UInt32
 
 from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, State, Transition
+from feasible.run.drive.schedule import Due, Loop, folded
 from feasible.run.drive.wire import certificate, judged, report, wire_of
 
 Traced = TypeVar("Traced", bound=Callable)
-Made = TypeVar("Made")
 
 
 def full_precision(function: Traced) -> Traced:
@@ -82,17 +82,18 @@ class Step(Generic[State]):
         return Carry(carry.algorithm, obs, decision, carry.key, carry.step), self._judge(obs, decision), {}
 
     @full_precision
-    def advance(
-        self, carry: Carry[State], packet: Float[Array, "*c packet"], *, due: frozenset[str], warm: bool
-    ) -> Result[State]:
-        """The carry after the step that the packet tells of, and after the parts of the update that are due."""
+    def advance(self, carry: Carry[State], packet: Float[Array, "*c packet"], *, due: Due, warm: bool) -> Result[State]:
+        """The carry after the step that the packet tells of, and after the updates that are due."""
         next_obs, seen, reward, terminated, truncated = wire_of(self.spec).unpack(packet)
         transition = Transition(carry.obs, carry.decision, reward, next_obs, terminated, truncated)
         step = carry.step + self.algorithm.environments
-        update_key, act_key = jax.random.split(jax.random.fold_in(jax.random.wrap_key_data(carry.key), step))
+        key = jax.random.wrap_key_data(carry.key)
+        update_key, act_key = jax.random.split(jax.random.fold_in(key, step))
         state, metrics = self._observe(carry.algorithm, transition), {}
-        if due:
-            state, metrics = self.algorithm.update(state, self.spec, update_key, due)
+        if due and not self.rows:
+            state, metrics = self.algorithm.update(state, self.spec, update_key, due[0])
+        elif due:
+            state, metrics = self._update(state, self._update_keys(key, step, len(due)), due)
         decision = self._choose(state, seen, act_key, warm=warm)
         return Carry(state, seen, decision, carry.key, step), self._judge(seen, decision), metrics
 
@@ -104,6 +105,40 @@ class Step(Generic[State]):
             return self.algorithm.observe(state, self.spec, transition), None
 
         return jax.lax.scan(one, state, transition)[0]
+
+    def _update_keys(self, key: PRNGKeyArray, step: Int[Array, ""], updates: int) -> PRNGKeyArray:
+        """The keys of the updates of a round that ends with `step`: of each what a single step's would be."""
+        numbers = step + jnp.arange(1 - self.algorithm.environments, 1)
+        multiples = jnp.stack([numbers % every == 0 for every in self.algorithm.intervals.values()])
+        due = multiples.any(axis=0) & (numbers > self.algorithm.updates_after)
+        places = jnp.flatnonzero(due, size=updates)
+        return jax.vmap(lambda number: jax.random.split(jax.random.fold_in(key, number))[0])(numbers[places])
+
+    def _update(self, state: State, keys: PRNGKeyArray, due: Due) -> tuple[State, Metrics]:
+        """The state after several updates, and of each metric the mean over those that report it."""
+        state, told = self._in_order(state, folded(due), keys)
+        by_name: defaultdict[str, list[Array]] = defaultdict(list)
+        for metrics in told:
+            for name, values in metrics.items():
+                by_name[name].append(values.ravel())
+        return state, {name: jnp.mean(jnp.concatenate(values)) for name, values in by_name.items()}
+
+    def _in_order(
+        self, state: State, parts: Sequence[frozenset[str] | Loop], keys: PRNGKeyArray
+    ) -> tuple[State, list[Metrics]]:
+        """The state after the updates, one with each key, and what they report; those of a loop stacked."""
+        told: list[Metrics] = []
+        for part in parts:
+            if isinstance(part, Loop):
+                own, keys = keys[: part.updates].reshape(part.times, -1), keys[part.updates :]
+                body = part.body
+                state, stacked = jax.lax.scan(lambda s, k, body=body: self._in_order(s, body, k), state, own)
+                told += stacked
+            else:
+                state, metrics = self.algorithm.update(state, self.spec, keys[0], part)
+                keys = keys[1:]
+                told.append(metrics)
+        return state, told
 
     def _choose(self, state: State, obs: Float[Array, "*c o"], key: PRNGKeyArray, *, warm: bool) -> Decision:
         if not self.rows:
@@ -132,32 +167,6 @@ class Step(Generic[State]):
         """The certificate of what the policy does without exploration."""
         decision = self.algorithm.act(policy, self.spec, obs, jax.random.key(0), explore=False)
         return certificate(self.spec, self.spec.feasible_set(obs), decision.executed)
-
-
-def due_after(algorithm: Algorithm, step: int) -> frozenset[str]:
-    """The parts of the update that follow environment step `step` (counted from 1)."""
-    if step <= algorithm.updates_after:
-        return frozenset()
-    return frozenset(part for part, every in algorithm.intervals.items() if step % every == 0)
-
-
-class Schedule(Generic[Made]):
-    """Which program follows a step: found anew while updates begin, then by the step's place in their period only."""
-
-    def __init__(self, algorithms: Sequence[Algorithm], find: Callable[[int], Made]):
-        self._find = find
-        self._settled = max(max(a.warmup, a.updates_after) for a in algorithms)
-        self._period = math.lcm(*(every for a in algorithms for every in a.intervals.values()))
-        self._by_phase: dict[int, Made] = {}
-
-    def program(self, step: int) -> Made:
-        """The program that follows environment step `step`."""
-        if step <= self._settled:
-            return self._find(step)
-        phase = step % self._period
-        if phase not in self._by_phase:
-            self._by_phase[phase] = self._find(step)
-        return self._by_phase[phase]
 
 
 def flat(result: Result[State]) -> tuple[list[Array], Float[Array, " r"]]:

@@ -1,0 +1,129 @@
+"""The settings of each base learner and actor rule as typed keywords, for editors and type checkers.
+
+Only names and types are here: defaults are in `feasible.catalogue.methods` and in the fields of algorithms, meanings
+in the docstrings under these fields. A test holds every class here to the fields of its algorithm.
+"""
+
+from typing import Literal, TypedDict
+
+from feasible.algorithms.nets import Hidden, Output
+
+Numbers = tuple[float, ...] | list[float]
+Units = tuple[int, ...] | list[int]
+
+
+class DDPGSettings(TypedDict, total=False):
+    """Of the DDPG family, whatever its actor rule."""
+
+    noise: float | Numbers
+    shaping: float
+    warmup: int
+    batch_size: int
+    replay_size: int
+    discount: float
+    actor_rate: float
+    critic_rate: float
+    target_ratio: float
+    actor_interval: int
+    critic_interval: int
+    hidden_layers: Units
+    actor_hidden: Hidden
+    critic_hidden: Hidden
+    output: Output
+    twin: bool
+    target_noise: float
+    averaged: bool
+    normalised: bool
+    copies: int
+
+
+class FrankWolfeSettings(DDPGSettings, total=False):
+    """Of the DDPG family with the rule `FrankWolfe`."""
+
+    frank_wolfe_step: float
+    frank_wolfe_by: Literal["constant", "gap", "search"]
+    frank_wolfe_inner: int
+    frank_wolfe_away: bool
+    frank_wolfe_inside: float
+
+
+class ThroughProjectionSettings(DDPGSettings, total=False):
+    """Of the DDPG family with the rule `ThroughProjection`."""
+
+    through_projection_penalty: float
+    through_projection_project_target: bool
+
+
+class ProjectedGradientSettings(DDPGSettings, total=False):
+    """Of the DDPG family with the rule `ProjectedGradient`."""
+
+    projected_gradient_step: float
+    projected_gradient_inside: float
+    projected_gradient_margin: float
+    projected_gradient_by: Literal["gradient", "direction"]
+
+
+class SACSettings(TypedDict, total=False):
+    """Of `SAC`."""
+
+    entropy_weight: float
+    entropy_target: float | None
+    warmup: int
+    learning_starts: int
+    interval: int
+    updates: int
+    batch_size: int
+    replay_size: int
+    discount: float
+    rate: float
+    target_ratio: float
+    hidden_layers: Units
+    hidden: Hidden
+    normalised: bool
+    copies: int
+
+
+class OnPolicySettings(TypedDict, total=False):
+    """Of all that learn from rollouts."""
+
+    horizon: int
+    copies: int
+    minibatch: int
+    epochs: int
+    discount: float
+    trace: float
+    rate: float
+    hidden_layers: Units
+    hidden: Hidden
+    log_std: float
+    bounded: bool
+    normalised: bool
+    capg: bool
+    warmup: int
+
+
+class PPOSettings(OnPolicySettings, total=False):
+    """Of `PPO`."""
+
+    clip: float
+    entropy_weight: float
+
+
+class TRPOSettings(OnPolicySettings, total=False):
+    """Of `TRPO`."""
+
+    divergence: float
+    damping: float
+    products: int
+    halvings: int
+
+
+class FOCOPSSettings(OnPolicySettings, total=False):
+    """Of `FOCOPS`."""
+
+    temperature: float
+    divergence: float
+    reach: float
+    multiplier_rate: float
+    multiplier_limit: float
+    decay: float

@@ -1,0 +1,203 @@
+"""Agents with a replay on several copies: what they store, how often they learn, and that they can be resumed."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import gymnasium as gym
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from numpy.typing import NDArray
+
+from feasible import sets
+from feasible.algorithms.base import Algorithm, Decision, Metrics, Transition
+from feasible.algorithms.ddpg import DDPG, DDPGState
+from feasible.algorithms.sac import SAC
+from feasible.catalogue.registry import TASKS, algorithm_of, find_task, make_vec
+from feasible.constraints import ConstrainedVectorEnv, Observation
+from feasible.run.drive.lone import Lone
+from feasible.run.drive.plant import VectorPlant, plant_of
+from feasible.run.folder import RunFolder
+from feasible.run.launch import configure, new_run
+from feasible.run.train import Outcome, train
+from tests.run.runs import Killed, assert_equal_runs
+from tests.run.test_train import At
+from tests.run.toys import TOY, SavedDrift, force, toy_task
+
+COPIES = 3
+LEARNER = replace(TOY, replay_size=200, copies=COPIES, actor_interval=2)
+SOFT = SAC(
+    warmup=10, learning_starts=8, interval=4, updates=3, batch_size=8, replay_size=90, hidden_layers=(8,), copies=COPIES
+)
+
+pytestmark = pytest.mark.usefixtures("shared_programs")
+
+
+def toys(copies: int = COPIES, mode: AutoresetMode = AutoresetMode.SAME_STEP) -> VectorPlant:
+    return VectorPlant(ConstrainedVectorEnv(SyncVectorEnv([SavedDrift] * copies, autoreset_mode=mode), force))
+
+
+def started(algorithm: Algorithm, plant: VectorPlant) -> Lone:
+    learner = Lone(algorithm, plant, seed=3)
+    learner.start()
+    return learner
+
+
+def stored(learner: Lone) -> NDArray:
+    replay = learner.carry.algorithm.replay
+    return np.array(replay.rows)[: int(replay.count)]
+
+
+def test_every_copy_s_transitions_reach_the_replay() -> None:
+    """Against plain stepping of the single environments with the actions that were executed."""
+    learner = started(LEARNER, toys())
+    singles = [SavedDrift() for _ in range(COPIES)]
+    before = [env.reset(seed=3 + copy)[0] for copy, env in enumerate(singles)]
+    rows, ends = [], 0
+    for step in range(COPIES, 45 * COPIES, COPIES):
+        actions = np.array(learner._actions)
+        learner.advance(step)
+        for copy, env in enumerate(singles):
+            next_obs, reward, terminated, truncated, _ = env.step(actions[copy])
+            rows.append([*before[copy], *actions[copy], *next_obs, reward, terminated])
+            before[copy] = next_obs
+            if terminated or truncated:
+                ends += 1
+                before[copy] = env.reset()[0]
+    assert ends >= 2 * COPIES
+    o, n = 3, 2
+    found = stored(learner)
+    assert len(found) == learner.step == 44 * COPIES
+    np.testing.assert_array_equal(np.delete(found, np.s_[o : o + n], axis=1), np.array(rows, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("copies", "actor", "critic", "warmup"), [(2, 1, 1, 10), (5, 1, 1, 12), (4, 3, 2, 10), (3, 7, 4, 0), (8, 2, 1, 3)]
+)
+def test_every_part_learns_as_often_as_its_interval_has_multiples(
+    copies: int, actor: int, critic: int, warmup: int
+) -> None:
+    algorithm = replace(LEARNER, copies=copies, actor_interval=actor, critic_interval=critic, warmup=warmup)
+    learner = started(algorithm, toys(copies))
+    for step in (copies, 4 * copies, 15 * copies):
+        learner.advance(step)
+        state = learner.carry.algorithm
+        for optimiser, every in ((state.actor_optimiser, actor), (state.critic_optimiser, critic)):
+            # Step numbers after the warm-up count, also of the round in which it ends.
+            assert optimiser[0].count == max(step // every - warmup // every, 0)
+        assert state.replay.count == step
+
+
+def test_sac_and_the_tables_learn_as_often() -> None:
+    learner = started(SOFT, toys())
+    learner.advance(45)
+    assert learner.carry.algorithm.critic_optimiser[0].count == 3 * len(range(12, 46, 4))
+    table = algorithm_of(find_task("bss-3"), "fwpo", "paper", {"warmup": 30, "copies": 4, "critic_interval": 25})
+    learner = Lone(table, plant_of(make_vec("bss-3", 4)), seed=0)
+    learner.start()
+    learner.advance(120)
+    assert learner.carry.algorithm.critic_optimiser[0].count == len(range(50, 121, 25))
+
+
+def one_after_the_other(state: DDPGState, spec_of: Lone, rows: NDArray, first: int) -> tuple[DDPGState, list[Metrics]]:
+    """What single dispatches make of transitions with these step numbers: all stored, then learned from in order."""
+    algorithm: DDPG = spec_of.algorithm  # pyright: ignore[reportAssignmentType]
+    spec, key = spec_of.plant.spec, jax.random.wrap_key_data(spec_of.carry.key)
+    for row in rows:
+        obs, proposed, executed, next_obs, (reward, terminated) = jnp.split(jnp.asarray(row), [3, 5, 7, 10])
+        decision = Decision(proposed, executed, proposed)
+        state = algorithm.observe(state, spec, Transition(obs, decision, reward, next_obs, terminated > 0, terminated))
+    told = []
+    for number in range(first, first + len(rows)):
+        due = frozenset(part for part, every in algorithm.intervals.items() if number % every == 0)
+        if number > algorithm.warmup and due:
+            update = jax.jit(partial(algorithm.update, spec=spec, due=due))
+            state, metrics = update(state, key=jax.random.split(jax.random.fold_in(key, number))[0])
+            told.append(metrics)
+    return state, told
+
+
+def test_a_round_learns_as_single_steps_do_and_reports_means() -> None:
+    """Order, keys and the step at which the warm-up ends; a third round has other updates than a second."""
+    learner = started(replace(LEARNER, copies=4, actor_interval=3, warmup=6), toys(4))
+    state = jax.tree.map(jnp.array, learner.carry.algorithm)
+    for step in (4, 8, 12, 16, 20):
+        learner.advance(step)
+        state, told = one_after_the_other(state, learner, stored(learner)[step - 4 : step], step - 3)
+        reports = learner.tally.reports()[0]
+        for name in {name for metrics in told for name in metrics}:
+            values = [float(metrics[name]) for metrics in told if name in metrics]
+            np.testing.assert_allclose(reports[name], np.mean(values), rtol=1e-4, atol=1e-6)
+    assert len(told) == 4
+    for leaf, expected in zip(jax.tree.leaves(learner.carry.algorithm), jax.tree.leaves(state), strict=True):
+        np.testing.assert_allclose(leaf, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_many_copies_take_few_programs() -> None:
+    """A loop for what repeats, and one program for each sequence of updates, whichever step numbers they are of."""
+    learner = started(replace(SOFT, copies=4, interval=50, updates=1), toys(4))
+    learner.advance(600)
+    # Nothing, before a warm action and one of the policy; an update, at whatever place of the round.
+    assert learner.programs.traces == len(learner.programs.made) == 3
+    wide = started(replace(LEARNER, copies=32, warmup=0), toys(32))
+    wide.advance(96)
+    assert learner.programs.traces == 3
+    assert wide.programs.traces == len(wide.programs.made) == 1
+    assert wide.carry.algorithm.critic_optimiser[0].count == 96
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED])
+def test_the_autoreset_mode_changes_nothing(mode: AutoresetMode) -> None:
+    same, other = started(LEARNER, toys()), started(LEARNER, toys(mode=mode))
+    for learner in (same, other):
+        learner.advance(150)
+        assert learner.tally.finished_returns[0] == []  # not yet counted
+    np.testing.assert_array_equal(stored(other), stored(same))
+    assert other.tally.as_plain() == same.tally.as_plain()
+    assert len(same.tally.finished_returns[0]) >= 2 * COPIES
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_copies_in_processes_of_their_own_train_alike(mode: AutoresetMode) -> None:
+    makers = [partial(gym.make, "Pendulum-v1", max_episode_steps=15)] * COPIES
+    env = AsyncVectorEnv(makers, context="spawn", autoreset_mode=mode)
+    try:
+        vectors = env, SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
+        learners = [started(LEARNER, VectorPlant(ConstrainedVectorEnv(vector, torque))) for vector in vectors]
+        for learner in learners:
+            learner.advance(150)
+        apart, here = map(stored, learners)
+        np.testing.assert_array_equal(apart, here)
+        assert learners[0].tally.as_plain() == learners[1].tally.as_plain()
+    finally:
+        env.close()
+
+
+def torque(obs: Observation) -> sets.Box:
+    """The less torque the faster it turns."""
+    reach = 2.0 - 0.2 * jnp.abs(obs[2:])  # pyright: ignore[reportIndexIssue, reportOptionalSubscript]
+    return sets.Box(-reach, reach)
+
+
+@pytest.fixture
+def _toy_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.usefixtures("_toy_task")
+@pytest.mark.parametrize(("algo", "changes"), [("nfwpo", {"actor_interval": 3}), ("sac-projection", {"interval": 7})])
+def test_killed_and_resumed_it_ends_as_an_undisturbed_run(algo: str, changes: dict[str, int], tmp_path: Path) -> None:
+    def run(out: Path) -> RunFolder:
+        config = configure("toy", algo, 0, changes={"copies": 5, **changes}, variant="small", checkpoint_every=70)
+        return new_run(out, config)
+
+    whole, killed = run(tmp_path / "whole"), run(tmp_path / "killed")
+    assert train(whole) == Outcome(300, finished=True)
+    for step in (80, 150, 295):
+        with pytest.raises(Killed):
+            train(killed, At(step, Killed))
+    assert train(killed).finished
+    assert_equal_runs(killed, whole)

@@ -1,0 +1,38 @@
+"""Sets say what they are: the numbers they were made of, as far as these are few and known."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from feasible import sets
+
+
+@pytest.mark.parametrize(
+    ("feasible_set", "said"),
+    [
+        (sets.Ball([0.0, 0.5], 1.0), "Ball(middle=[0. , 0.5], radius=1.)"),
+        (sets.Box([0.0], [2.0]) & sets.Ball([0.0], 0.3), "Intersection(parts=(Box(low=[0.], high=[2.]), Ball("),
+        (
+            sets.EllipsoidBox(np.eye(2), 1.0, [1.0, 2.0]),
+            "EllipsoidBox(Q=[[1., 0.], [0., 1.]], level=1., bound=[1., 2.])",
+        ),
+        (sets.WeightedL1Box(np.ones(20), 20.0, 1.0), "WeightedL1Box(weights=f"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, sets.ActionSet) else "",
+)
+def test_numbers_are_shown(feasible_set: sets.ActionSet, said: str) -> None:
+    assert repr(feasible_set).startswith(said)
+    assert "\n" not in repr(feasible_set)
+
+
+def test_what_is_not_known_yet_is_shown_by_its_shape() -> None:
+    found = []
+
+    def look(centre: jax.Array) -> jax.Array:
+        found.append(repr(sets.Ball(centre, 1.0)))
+        return centre
+
+    jax.jit(look)(jnp.zeros(2, jnp.float32))
+    jax.vmap(look)(jnp.zeros((3, 2), jnp.float32))
+    assert all(text.startswith("Ball(middle=f32[2], radius=") for text in found)
