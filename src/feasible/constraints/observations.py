@@ -242,8 +242,8 @@ def _layout(space: gym.Space, where: str) -> Layout:
             return Entries(tuple(range(len(parts))), tuple(parts), named=False)
         case gym.spaces.Box() if len(space.shape) == 3 and space.dtype == np.uint8:
             raise ValueError(
-                f"env: {where} is an image, {space}, and networks here take vectors: observe in numbers what it shows. "
-                "Agents of other libraries may see images in a constrained environment."
+                f"env: {where} is an image, {space}, but networks here take vectors; observe in numbers what it shows "
+                "(agents of other libraries may see images in a constrained environment)."
             )
         case gym.spaces.Box():
             return Numbers(space.shape)
