@@ -357,8 +357,9 @@ def test_a_vector_of_environments_is_learned_from_at_once(tmp_path: Path) -> Non
     assert agent.step == 40
     with pytest.raises(ValueError, match="steps must be a multiple of the 2 copies of the environment, not 3"):
         agent.learn(3)
-    with pytest.raises(ValueError, match="the agent's environment is a vector; pass a single one"):
-        agent.evaluate(1)
+    assert len(agent.evaluate(1).returns) == 1  # in a single one, made as those of the vector were
+    agent.learn(20, run=tmp_path / "run", eval_every=20, episodes=1)
+    assert fs.resume(tmp_path / "run", fs.constrain(copies, force)).step == 0  # finished: the policy alone
     agent.save(tmp_path / "policy.feasible")
     single = fs.constrain(Drift(), force)
     action = agent.predict([0.3, 0.2, 0.1])

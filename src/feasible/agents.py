@@ -485,16 +485,20 @@ def _named(env: Env) -> str:
 
 
 def _copier(env: "gym.Env | VectorEnv | Callable[[], gym.Env]") -> Callable[[], gym.Env]:
-    """A function that makes the environment anew."""
+    """A function that makes the environment, or a single one of a vector, anew."""
+    task = getattr(env, "task", None)
+    if isinstance(task, Task):
+        return task.env
+    if isinstance(env, ConstrainedVectorEnv) and getattr(env.unwrapped, "env_fns", None):
+        makers, constraint = env.unwrapped.env_fns, env.constraint  # pyright: ignore[reportAttributeAccessIssue]
+        return lambda: ConstrainedEnv(makers[0](), constraint)
     if isinstance(env, VectorEnv):
         raise ValueError(
-            "evaluate: the agent's environment is a vector; pass a single one or a function that makes one, as "
-            "evaluate(env=...)."
+            "evaluate: the agent's environment is a vector that does not say how its copies are made; pass a function "
+            "that makes one, as evaluate(env=lambda: ...)."
         )
     if not isinstance(env, gym.Env):
         return env
-    if isinstance(getattr(env, "task", None), Task):
-        return env.task.env  # pyright: ignore[reportAttributeAccessIssue]
     spec = env.spec
     if spec is None or not _remakes(env):
         raise ValueError(

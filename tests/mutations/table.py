@@ -141,8 +141,29 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "packet-drop": ("server = servers + ONE\n", "server = servers\n"),
         "packet-queue": ("oldest] <= now", "oldest] <= end"),
     },
-    ("run/folder.py", "run/test_training.py::test_killed_at_random_steps_it_ends_the_same"): {
+    ("run/folder.py", "run/test_train.py::test_killed_at_random_steps_it_ends_the_same"): {
         "metrics-cut": ("os.truncate(self.metrics, size)", "os.truncate(self.metrics, there)"),
+    },
+    (
+        "run/drive/plant.py",
+        "run/test_own_tasks.py::TestPython::test_stopped_by_its_callback_and_resumed_it_ends_the_same",
+    ): {
+        "beginning-unseeded": (
+            "elif ended:\n            seen = self._restart([_episode_seed(self.awaited, step)], step)[0]",
+            "elif ended:\n            seen, _ = restarted(self.env, self._shape, step)",
+        ),
+    },
+    (
+        "run/drive/wire.py",
+        "run/test_plant.py::test_every_copy_gives_the_packets_of_the_single_environment_with_its_seed[toy-70]",
+    ): {
+        "packet-seen": (
+            "packets[:, :size], packets[:, size : 2 * size] = next_obs, seen",
+            "packets[:, :size], packets[:, size : 2 * size] = seen, next_obs",
+        ),
+    },
+    ("run/drive/tally.py", "run/test_tally.py::test_infeasible_proposals_are_counted_one_by_one_after_the_warmup"): {
+        "tally-warmup": ("self._warmups <= np.asarray(steps)[:, None]", "self._warmups < np.asarray(steps)[:, None]"),
     },
     ("sets/polytope.py", "sets/test_pull_in.py::test_the_answer_of_a_solver_that_stopped_early_is_inside[polytope]"): {
         "polytope-pull-in": ("return a + stop_gradient(self.pulled_in(a) - a)", "return a"),

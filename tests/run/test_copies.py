@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from feasible.algorithms.on_policy import OnPolicy
 from feasible.algorithms.ppo import PPO
 from feasible.catalogue.registry import TASKS
+from feasible.catalogue.task import Task
 from feasible.constraints import ConstrainedVectorEnv
 from feasible.errors import InvalidStepError
 from feasible.run.drive.faults import NotFiniteError
@@ -20,6 +21,7 @@ from feasible.run.drive.programs import Programs
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.launch import configure, new_run
 from feasible.run.train import Outcome, train
+from feasible.run.watch import Watcher
 from tests.run.runs import Killed, assert_equal_runs, lines_without_time
 from tests.run.test_train import At
 from tests.run.toys import UNREADABLE, Drift, Fault, SavedDrift, Unreadable, Writing, force, toy_plant, toy_task
@@ -149,3 +151,21 @@ def test_actions_can_be_written_to_and_a_step_that_cannot_be_read_is_named(progr
     learner.start()
     with pytest.raises(InvalidStepError, match=r"The observation of copy 1 has shape \(4,\) at step 4"):
         learner.advance(20)
+
+
+def test_a_run_that_cannot_be_repeated_after_a_stop_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Task("own", Drift, force, steps=40, eval_every=40, episodes=1)
+    monkeypatch.setitem(TASKS, "own", own)  # pyright: ignore[reportArgumentType]
+
+    class Heard(Watcher):
+        said = ""
+
+        def warned(self, says: str) -> None:
+            self.said = says
+
+    for copies, said in ((1, ""), (2, "The 2 copies of the environment cannot be saved (it has no get_state")):
+        heard = Heard()
+        config = configure("own", "ppo-projection", 0, changes={**SMALL, "copies": copies}, variant=f"{copies}")
+        assert train(new_run(tmp_path, config), heard).finished
+        assert heard.said.startswith(said)
+        assert bool(heard.said) == bool(said)

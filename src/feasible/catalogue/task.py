@@ -114,7 +114,9 @@ class Task:
 
         if self.constraint is None and isinstance(self.make, str):
             given = {**self.options, "on_infeasible": on_infeasible, "threads": threads, **options}
-            return cast("ConstrainedVectorEnv", gym.make_vec(self.make, num_envs, **given))
+            made = cast("ConstrainedVectorEnv", gym.make_vec(self.make, num_envs, **given))
+            made.task = self
+            return made
         from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
         def single() -> gym.Env:
@@ -122,7 +124,9 @@ class Task:
 
         constraint = self.constraint or self.env(**options).constraint  # pyright: ignore[reportArgumentType]
         copies = SyncVectorEnv([single] * num_envs, autoreset_mode=AutoresetMode.SAME_STEP)
-        return ConstrainedVectorEnv(copies, constraint, on_infeasible)
+        made = ConstrainedVectorEnv(copies, constraint, on_infeasible)
+        made.task = self
+        return made
 
     @cached_property
     def spec(self) -> "Spec":

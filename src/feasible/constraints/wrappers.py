@@ -109,6 +109,9 @@ class ConstrainedVectorEnv(VectorWrapper):
     Where the vector ignores the action of a copy that it resets (next-step autoreset), that action is not judged.
     """
 
+    task: object = None
+    """The `feasible.Task` that made them, where one did."""
+
     def __init__(self, env: VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         super().__init__(env)
         _check_raw(env)

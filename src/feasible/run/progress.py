@@ -51,6 +51,9 @@ class ProgressBar(Watcher):
             self._console.print(f"{self._config.task}: {memory}")
         self._bar = self._progress.add_task(about, total=self._config.steps, completed=step, news="compiling")
 
+    def warned(self, says: str) -> None:
+        self._console.print(says, markup=False)
+
     def advanced(self, step: int) -> None:
         # The bar's own clock draws it; a number is all it needs, and not at every step.
         if step % 64 == 0 or step == self._config.steps:

@@ -186,6 +186,11 @@ class Training:
             folder.cut_metrics(size)
         if not saved:
             driver.start()
+        if self.home and not driver.plant.exact:
+            self.watcher.warned(
+                f"The {driver.plant.copies} copies of the environment cannot be saved (it has no get_state and no "
+                "set_state): where this run is resumed, new episodes begin, and its numbers are others."
+            )
 
     def _next_event(self) -> int:
         config, step = self.config, self.driver.step

@@ -21,6 +21,9 @@ class Watcher:
     def begin(self, configs: Sequence[RunConfig], step: int, memory: str) -> None:
         """Before anything is allocated; `memory` says what the agents of a population take."""
 
+    def warned(self, says: str) -> None:
+        """After the beginning, of what a person must know."""
+
     def advanced(self, step: int) -> None:
         """After every step."""
 
@@ -54,6 +57,10 @@ class Watchers(Watcher):
     def begin(self, configs: Sequence[RunConfig], step: int, memory: str) -> None:
         for watcher in self._watchers:
             watcher.begin(configs, step, memory)
+
+    def warned(self, says: str) -> None:
+        for watcher in self._watchers:
+            watcher.warned(says)
 
     def advanced(self, step: int) -> None:
         for watcher in self._watchers:
