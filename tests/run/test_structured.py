@@ -130,8 +130,20 @@ def test_copies_are_learned_from(method: str) -> None:
     agent = fs.agent(method, copies, normalised=True, **(SMALL if method == "nfwpo" else rollouts)).learn(40)
     assert agent.step == 40
     assert int(agent.policy[1].count) == 40
+    assert agent.evaluate(1, env=lambda: fs.constrain(Gears(), in_gear)).executed_violation <= 1e-5
     obs, _ = Gears().reset(seed=0)
     assert np.linalg.norm(agent.predict(obs)) <= REACH[0] + 1e-5
+
+
+def test_a_number_that_is_not_finite_is_named_by_its_place() -> None:
+    """float64 can hold numbers that float32 cannot; training says where one is."""
+
+    class Far(Gears):
+        def _obs(self) -> Any:
+            return {**super()._obs(), "ways": np.array([[0.0, 0.0], [1e300 if self.time == 3 else 1.0, 0.0]])}
+
+    with pytest.raises(FloatingPointError, match=r"^obs\['ways'\], entry 2, of the observation is inf at step 3: "):
+        fs.NFWPO(fs.constrain(Far(), in_gear), **SMALL).learn(10)
 
 
 def test_a_run_folder_is_resumed_evaluated_and_exported(

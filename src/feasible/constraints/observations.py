@@ -57,6 +57,11 @@ class Layout(ABC):
     def entries(self, first: int = 0, where: str = "obs") -> list[tuple[str, int, int, str]]:
         """Of every part: its name, its first and last place in the vector, and how it is written there."""
 
+    def name(self, place: int) -> str:
+        """What is at a place of the vector, such as `obs['speed'], entry 1`."""
+        part, first, last, _ = next(entry for entry in self.entries() if place <= entry[2])
+        return f"{part}, entry {place - first}," if last > first else part
+
     def flat(self, obs: Any) -> Float[np.ndarray, " o"]:
         """The vector of an observation; `MisfitError` where it is none of the space."""
         return self.flats(self.batched(obs), 1)[0]

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from feasible.constraints import Constraint, Judge
+from feasible.constraints import Constraint, Judge, Layout
 
 
 class NotFiniteError(FloatingPointError):
@@ -19,12 +19,16 @@ def finite(numbers: Float[np.ndarray, "..."]) -> bool:
     return math.isfinite(numbers.sum()) or bool(np.isfinite(numbers).all())
 
 
-def observed_fault(obs: NDArray, reward: float, step: int, of: str = "") -> NotFiniteError | None:
-    """What an environment must not give; `of` names whose it is, where there are several."""
+def observed_fault(
+    obs: NDArray, reward: float, step: int, of: str = "", layout: Layout | None = None
+) -> NotFiniteError | None:
+    """What an environment must not give; `of` names whose it is, where there are several. `layout` is that of the
+    vector, where the observation has a structure."""
     bad = np.flatnonzero(~np.isfinite(obs))
     if len(bad):
+        entry = f"Entry {bad[0]}" if layout is None else layout.name(int(bad[0]))
         return NotFiniteError(
-            f"Entry {bad[0]} of the observation{of} is {obs[bad[0]]} at step {step}: the environment must give "
+            f"{entry} of the observation{of} is {obs[bad[0]]} at step {step}: the environment must give "
             "finite numbers (float32)."
         )
     if not np.isfinite(np.float32(reward)):

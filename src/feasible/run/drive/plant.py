@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from feasible.algorithms.base import Spec
 from feasible.algorithms.spec import spec_of
-from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv
+from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Layout
 from feasible.constraints.outcomes import (
     check_observation,
     flattened,
@@ -43,6 +43,8 @@ class Steps(NamedTuple):
     """The same rewards before they were rounded."""
     ended: Sequence[bool] | NDArray
     """Whose episode ended with the step; they have started the next one."""
+    layout: Layout | None = None
+    """Of observations that have a structure."""
 
     @property
     def seen(self) -> Float[np.ndarray, "copies o"]:
@@ -56,8 +58,8 @@ class Steps(NamedTuple):
         found = {}
         for copy in np.flatnonzero(~np.isfinite(self.packets).all(axis=1)).tolist():
             of, next_obs = self.of(copy), self.wire.next_obs(self.packets)[copy]
-            fault = observed_fault(next_obs, self.rewards[copy], step, of)
-            found[copy] = fault or observed_fault(self.seen[copy], 0.0, step, of)
+            fault = observed_fault(next_obs, self.rewards[copy], step, of, self.layout)
+            found[copy] = fault or observed_fault(self.seen[copy], 0.0, step, of, self.layout)
         return found
 
     def of(self, copy: int) -> str:
@@ -92,7 +94,8 @@ class Plant(ABC, Generic[Kind]):
         self._wrapper.forget()
         seen = np.array(self._restart(seeds, step), np.float32)  # some vectors give the same array again and again
         for copy, row in enumerate(seen):
-            fault = observed_fault(row, 0.0, step, f" of copy {copy}" if self.copies > 1 else "")
+            of = f" of copy {copy}" if self.copies > 1 else ""
+            fault = observed_fault(row, 0.0, step, of, self.spec.layout)
             if fault is not None:
                 raise fault
         return seen
@@ -154,7 +157,7 @@ class SinglePlant(Plant[gym.Env]):
         elif ended:
             seen = self._restart([_episode_seed(self.awaited, step)], step)[0]
         packets = self.wire.pack(1, next_obs, seen, reward, terminated, truncated)
-        return Steps(self.wire, packets, [float(reward)], [ended])
+        return Steps(self.wire, packets, [float(reward)], [ended], self.spec.layout)
 
     @property
     def restorable(self) -> bool:
@@ -204,7 +207,7 @@ class VectorPlant(Plant[VectorEnv]):
         elif ended.any():
             for copy in np.flatnonzero(ended):
                 self.wire.next_obs(packets)[copy] = self._final(infos["final_obs"][copy], step, f" of copy {copy}")
-        return Steps(self.wire, packets, np.array(rewards), ended)
+        return Steps(self.wire, packets, np.array(rewards), ended, self.spec.layout)
 
     def _begin_again(self, ended: Bool[np.ndarray, " copies"], before: NDArray, step: int) -> NDArray:
         """The first observations of new episodes in the copies that have ended; the others stay as they are."""
