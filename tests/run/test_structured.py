@@ -2,7 +2,7 @@
 
 import json
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,16 +25,10 @@ from feasible.run.policy import load_policy
 from feasible.run.sweep.accelerator import train_together
 from feasible.run.train import train
 from tests.constraints.structures import REACH, Gears, Goal, in_gear, near
-from tests.run.runs import as_a_user, assert_equal_runs
+from tests.run.runs import assert_equal_runs
 
 SMALL: dict[str, Any] = {"hidden_layers": (8,), "warmup": 10, "batch_size": 8, "replay_size": 50}
 GEARS = fs.Task("gears", Gears, in_gear, steps=60, eval_every=30, episodes=2)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _as_a_user(cache: Path) -> Iterator[None]:
-    with as_a_user(cache):
-        yield
 
 
 @pytest.fixture

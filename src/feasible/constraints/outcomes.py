@@ -106,7 +106,7 @@ def check_observation(obs: object, form: Form | None, step: int, of: str = "") -
 
 def flattened(obs: Any, form: Form | None, step: int, of: str = "") -> Any:
     """The observation, as the vector of what has a structure; `of` names whose it is."""
-    if not isinstance(form, Layout):
+    if form is None or isinstance(form, tuple):
         return obs
     try:
         return form.flat(obs)
@@ -116,7 +116,7 @@ def flattened(obs: Any, form: Form | None, step: int, of: str = "") -> Any:
 
 def flattened_copies(seen: Any, form: Form | None, copies: int, step: int) -> Any:
     """The same of the observations of all copies together, a row each."""
-    if not isinstance(form, Layout):
+    if form is None or isinstance(form, tuple):
         return seen
     try:
         return form.flats(seen, copies)
@@ -130,7 +130,7 @@ def _misfit(misfit: MisfitError, step: int, of: str = "") -> InvalidStepError:
 
 def _has_shape(value: Any, form: Form | None) -> bool:
     """Whether a value has numbers of that shape; what are no numbers may be an error. Structures are not looked at."""
-    if form is None or isinstance(form, Layout):
+    if not isinstance(form, tuple):
         return True
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
         return value.shape == form

@@ -87,7 +87,7 @@ class Plant(ABC, Generic[Kind]):
     def __init__(self, env: ConstrainedEnv | ConstrainedVectorEnv):
         self._wrapper, self.constraint = env, env.constraint
         self.spec: Spec = spec_of(env)
-        self.wire = wire_of(self.spec)
+        self.wire, self._layout = wire_of(self.spec), self.spec.layout
 
     def reset(self, seeds: Sequence[int], step: int = 0) -> Float[np.ndarray, "copies o"]:
         """Start an episode in every copy, each as the single environment with its seed does; `step` have been made."""
@@ -95,7 +95,7 @@ class Plant(ABC, Generic[Kind]):
         seen = np.array(self._restart(seeds, step), np.float32)  # some vectors give the same array again and again
         for copy, row in enumerate(seen):
             of = f" of copy {copy}" if self.copies > 1 else ""
-            fault = observed_fault(row, 0.0, step, of, self.spec.layout)
+            fault = observed_fault(row, 0.0, step, of, self._layout)
             if fault is not None:
                 raise fault
         return seen
@@ -138,7 +138,7 @@ class SinglePlant(Plant[gym.Env]):
 
     def __init__(self, env: ConstrainedEnv):
         super().__init__(env)
-        self.env, self._form = env.env, self.spec.layout or (self.spec.observation_size,)
+        self.env, self._form = env.env, self._layout or (self.spec.observation_size,)
         self._saves = _restorable(self.env)
         self._beginning: int | None = None
         """The seed of the running episode, before its first step, where it is known."""
@@ -157,7 +157,7 @@ class SinglePlant(Plant[gym.Env]):
         elif ended:
             seen = self._restart([_episode_seed(self.awaited, step)], step)[0]
         packets = self.wire.pack(1, next_obs, seen, reward, terminated, truncated)
-        return Steps(self.wire, packets, [float(reward)], [ended], self.spec.layout)
+        return Steps(self.wire, packets, [float(reward)], [ended], self._layout)
 
     @property
     def restorable(self) -> bool:
@@ -191,7 +191,7 @@ class VectorPlant(Plant[VectorEnv]):
         self._resets = _autoreset(env) != AutoresetMode.SAME_STEP
         super().__init__(env)
         self.env, self.copies = env.env, env.num_envs
-        self._form = self.spec.layout or (self.copies, self.spec.observation_size)
+        self._form = self._layout or (self.copies, self.spec.observation_size)
 
     def _restart(self, seeds: Sequence[int], step: int) -> NDArray:
         seen, _ = restarted_copies(self.env, self._form, step, seed=list(seeds))
@@ -207,7 +207,7 @@ class VectorPlant(Plant[VectorEnv]):
         elif ended.any():
             for copy in np.flatnonzero(ended):
                 self.wire.next_obs(packets)[copy] = self._final(infos["final_obs"][copy], step, f" of copy {copy}")
-        return Steps(self.wire, packets, np.array(rewards), ended, self.spec.layout)
+        return Steps(self.wire, packets, np.array(rewards), ended, self._layout)
 
     def _begin_again(self, ended: Bool[np.ndarray, " copies"], before: NDArray, step: int) -> NDArray:
         """The first observations of new episodes in the copies that have ended; the others stay as they are."""
@@ -241,8 +241,8 @@ class VectorPlant(Plant[VectorEnv]):
 
     def _final(self, obs: object, step: int, of: str) -> NDArray:
         """The last observation of an episode."""
-        if self.spec.layout is not None:
-            return flattened(obs, self.spec.layout, step, of)
+        if self._layout is not None:
+            return flattened(obs, self._layout, step, of)
         check_observation(obs, (self.spec.observation_size,), step, of)
         return np.asarray(obs)
 
