@@ -48,7 +48,7 @@ if __name__ == "__main__":
     env = fs.constrain(fs.remember_action(gym.make("example/Thrusters-v0")), constraint)
     agent = fs.DDPGProjection(env, seed=0, hidden_layers=(32, 32), warmup=50, actor_rate=1e-3, discount=0.5)
     before = agent.evaluate(episodes=3).mean
-    after = agent.learn(1_500).evaluate(episodes=3)
+    after = agent.learn(600).evaluate(episodes=3)
     print(f"return of an episode: {before:.1f} before and {after.mean:.1f} after {agent.step} steps of learning")
     print(f"largest violation of an executed action: {after.executed_violation:.1e}")
 

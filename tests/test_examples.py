@@ -93,7 +93,7 @@ def test_power_dispatch() -> None:
 
 def test_rate_limit() -> None:
     text = printed("rate_limit")
-    before, after = number(r"return of an episode: (-?[\d.]+) before", text), number(r"and (-?[\d.]+) after 1500", text)
+    before, after = number(r"return of an episode: (-?[\d.]+) before", text), number(r"and (-?[\d.]+) after 600", text)
     assert after > before
     assert number(r"largest violation of an executed action: (\S+)", text) <= 1e-5
     assert 0.1 < number(r"largest change of a thruster in a step: (\S+) of", text) <= 0.2

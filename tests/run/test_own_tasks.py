@@ -20,6 +20,7 @@ from feasible.cli import main
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.launch import configure, new_run
 from feasible.run.sweep.accelerator import train_together
+from feasible.run.watch import Line
 from tests.run.gate import Gates
 from tests.run.runs import assert_equal_runs, command, finish, lines_without_time
 from tests.run.toys import Drift, force
@@ -180,7 +181,7 @@ class TestPython:
     def test_stopped_by_its_callback_and_resumed_it_ends_the_same(self, tmp_path: Path) -> None:
         heard: list[int] = []
 
-        def stop(step: int, metrics: fs.agents.Line, agent: fs.Agent) -> bool:  # pyright: ignore[reportAttributeAccessIssue]
+        def stop(step: int, metrics: Line, agent: fs.Agent) -> bool:
             assert agent.metrics == metrics
             heard.append(step)
             return step < 80
