@@ -17,6 +17,7 @@ from feasible.algorithms.description import Plain
 from feasible.catalogue import elsewhere
 from feasible.catalogue.registry import TASKS
 from feasible.cli import main
+from feasible.run.disk import checkpoint
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.launch import configure, new_run
 from feasible.run.sweep.accelerator import train_together
@@ -192,6 +193,9 @@ class TestPython:
         stopped = fs.NFWPO(env(), seed=3, **SETTINGS)  # pyright: ignore[reportArgumentType]
         stopped.learn(120, run=tmp_path / "stopped", callback=stop, **options)  # pyright: ignore[reportArgumentType]
         assert (heard, stopped.step) == ([40, 80], 80)
+        saved = checkpoint.read(tmp_path / "stopped" / "checkpoint")
+        assert saved is not None
+        assert 15 < saved.step <= 80
         resumed = fs.resume(tmp_path / "stopped", env())
         assert (resumed.step, whole.step) == (120, 120)
         one, other = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "stopped")
