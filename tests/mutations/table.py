@@ -155,7 +155,7 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
     },
     (
         "run/drive/wire.py",
-        "run/test_plant.py::test_every_copy_gives_the_packets_of_the_single_environment_with_its_seed[toy-70]",
+        "run/test_plant.py::test_a_single_environment_is_a_row_with_its_last_and_its_first_observations",
     ): {
         "packet-seen": (
             "packets[:, :size], packets[:, size : 2 * size] = next_obs, seen",

@@ -8,7 +8,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
 from feasible.catalogue import registry
-from feasible.constraints import ConstrainedVectorEnv
+from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv
 from feasible.errors import InvalidStepError
 from feasible.run.drive.faults import NotFiniteError
 from feasible.run.drive.plant import Steps, VectorPlant, plant_of
@@ -67,6 +67,22 @@ def test_every_copy_gives_the_packets_of_the_single_environment_with_its_seed(ta
             assert played[k].ended[copy] == (terminated or truncated)
     assert ends >= (0 if task == "nsfnet" else 3)
     copies.env.close()
+
+
+def test_a_single_environment_is_a_row_with_its_last_and_its_first_observations() -> None:
+    plant, env = plant_of(ConstrainedEnv(SavedDrift(), force)), SavedDrift()
+    chosen, ends = np.random.default_rng(0).uniform(0.0, 0.1, (70, 1, 2)).astype(np.float32), 0
+    np.testing.assert_array_equal(plant.reset([5])[0], env.reset(seed=5)[0])
+    for k, action in enumerate(chosen, 1):
+        steps = plant.step(action, k)
+        next_obs, reward, terminated, truncated, _ = env.step(action[0])
+        ended = terminated or truncated
+        seen = env.reset()[0] if ended else next_obs
+        expected = np.concatenate([next_obs, seen, [reward, terminated, truncated]]).astype(np.float32)
+        np.testing.assert_array_equal(steps.packets, expected[None])
+        assert (list(steps.rewards), list(steps.ended)) == ([reward], [ended])
+        ends += ended
+    assert ends >= 3
 
 
 @pytest.mark.parametrize("task", [*TOYS, "reacher"])
