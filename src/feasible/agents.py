@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from jaxtyping import Array, PyTree
 from numpy.typing import ArrayLike, NDArray
 
@@ -48,9 +48,10 @@ from feasible.run.drive.wire import wire_of
 from feasible.run.evaluate import Evaluation, evaluate, evaluation_seeds
 from feasible.run.export import export_policy
 from feasible.run.folder import RunFolder, about_spec
-from feasible.run.learning import EVAL_EVERY, Wanted, learn
+from feasible.run.launch import variant_of
+from feasible.run.learning import EVAL_EVERY, Wanted, configured, folder_for, learn
 from feasible.run.policy import load_policy, save_policy
-from feasible.run.train import train_on
+from feasible.run.train import Outcome, train_on
 from feasible.run.watch import Line, Watcher, Watchers
 
 Callback = Callable[[int, Mapping[str, float | list[float]], "Agent"], bool | None]
@@ -74,6 +75,10 @@ class Agent:
         self._act = compiled_policy(algorithm, self._spec)
         self._driver = Lone(algorithm, plant_of(env), seed) if policy is None else None
         self._run: Path | None = None
+        self._method: str = getattr(type(self), "method", "")
+        """The method's name in the catalogue, where it has one."""
+        self._settings: Mapping[str, object] = {}
+        """What was changed of the method's defaults."""
         self.metrics: Line = {}
         """The last line of metrics of `learn`."""
 
@@ -135,23 +140,56 @@ class Agent:
         copies = self.algorithm.environments
         if steps % copies:
             raise ValueError(f"learn: steps must be a multiple of the {copies} copies of the environment, not {steps}.")
+        if steps == 0:
+            if not driver.started:
+                driver.start()
+            return self
         wanted = Wanted(
             driver.step + steps,
             eval_every if eval_every is not None or run is None else max(1, EVAL_EVERY // copies) * copies,
             episodes,
             -(-checkpoint_every // copies) * copies,
-            None if run is None else Path(run),
+            None if run is None else Path(run).resolve(),
         )
+        task, algo, variant, about = self._name()
+        config = configured(driver, wanted, task, algo, variant)
         listening = Listening(self, driver, callback)
-        watchers = [listening, *_shown(progress_bar, tensorboard, wanted.run)]
-        env = self._episodes(episodes) if wanted.eval_every is not None else None
-        with Watchers(watchers) as all_of_them:
-            outcome = learn(driver, wanted, self._name(), env, all_of_them, self._run)
-        self._run = wanted.run or self._run
-        stopped, driver.halted = driver.halted and not listening.stopped, False
-        if stopped and not outcome.finished:
+        with Watchers([listening, *_shown(progress_bar, tensorboard, wanted.run)]) as watchers:
+            env = self._copies_for(episodes, asked=eval_every is not None) if wanted.eval_every is not None else None
+            folder = None
+            if wanted.run is not None:
+                folder = folder_for(config, wanted.run, about, driver, again=self._run == wanted.run)
+                self._run = wanted.run
+            return self._trained(lambda: learn(driver, config, folder, env, watchers), listening, env)
+
+    def _trained(
+        self, training: Callable[[], Outcome], listening: "Listening", env: ConstrainedVectorEnv | None
+    ) -> "Agent":
+        """The agent after some training; Ctrl-C raises, a callback that stops does not."""
+        driver = self._driver
+        assert driver is not None
+        try:
+            outcome = training()
+            interrupted = driver.halted and not listening.stopped and not outcome.finished
+        finally:
+            driver.halted = False
+            if env is not None:
+                env.close()
+        if interrupted:
             raise KeyboardInterrupt
         return self
+
+    def _copies_for(self, episodes: int, *, asked: bool) -> ConstrainedVectorEnv | None:
+        """Copies for evaluations; None where nobody has asked for any and the environment cannot be copied."""
+        try:
+            return self._episodes(episodes)
+        except CannotCopyError as cause:
+            if asked:
+                raise CannotCopyError(
+                    "eval_every: the environment cannot be copied for evaluations, since Gymnasium does not know how "
+                    "it was made; register it, or make a feasible.Task of a function that makes it."
+                ) from cause
+            return None
 
     def predict(self, obs: ArrayLike | Mapping[str, Any] | tuple[Any, ...]) -> NDArray[np.float32]:
         """The action for an observation (or a batch of them), without exploration; always feasible.
@@ -223,14 +261,14 @@ class Agent:
         copies = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
         return ConstrainedVectorEnv(copies, self._spec.constraint)
 
-    def _name(self) -> tuple[str, str, dict[str, object]]:
-        """Of the task and of the method, for a run's folder, and what is known of the task."""
+    def _name(self) -> tuple[str, str, str, dict[str, object]]:
+        """Of the task, the method and the variant, for a run's folder, and what is known of the task."""
         task, about = getattr(self.env, "task", None), about_spec(self._spec)
-        if isinstance(task, Task):
+        name = re.sub(r"[^\w.+-]+", "-", _named(self.env))
+        if isinstance(task, Task) and not getattr(self.env, "task_options", None):
+            name = name_of(task) or task.name
             about |= {"title": task.title, "constraint": task.words}
-        kind = self.env.spec.id if self.env.spec is not None else type(self.env.unwrapped).__name__
-        name = (name_of(task) if isinstance(task, Task) else None) or re.sub(r"[^\w.+-]+", "-", kind)
-        return name, getattr(self, "method", type(self.algorithm).__name__.lower()), about
+        return name, self._method or type(self.algorithm).__name__.lower(), variant_of("", self._settings), about
 
     def save(self, path: str | Path) -> None:
         """Write the policy: weights and a description, no code, no constraint."""
@@ -276,7 +314,9 @@ def agent(method: str, env: Env, *, seed: int = 0, **settings: object) -> Agent:
 
     >>> agent("nfwpo", feasible.make("reacher"), seed=0, batch_size=32).learn(50_000)
     """
-    return Agent(env, _algorithm(method, env, settings, method), seed)
+    made = Agent(env, _algorithm(method, env, settings, method), seed)
+    made._method, made._settings = method, settings
+    return made
 
 
 def _algorithm(method: str, env: Env, settings: Mapping[str, object], owner: str) -> Algorithm:
@@ -302,6 +342,7 @@ class _Named(Agent):
 
     def __init__(self, env: Env, seed: int, settings: Mapping[str, object]):
         super().__init__(env, _algorithm(self.method, env, settings, type(self).__name__), seed)
+        self._settings = settings
 
 
 class NFWPO(_Named):
@@ -445,8 +486,8 @@ def resume(
 ) -> Agent:
     """Go on with the run of a folder on its environment, from its last checkpoint to its end; the agent.
 
-    On the same machine it ends bit for bit as if it had never been stopped. Of a run that has finished, the agent
-    holds the policy.
+    On the same machine it ends bit for bit as if it had never been stopped, if the environment can be saved or follows
+    its seeds. Of a run that has finished, the agent holds the policy.
     """
     folder = RunFolder(Path(path))
     config = folder.config(named=False)
@@ -456,15 +497,11 @@ def resume(
     agent = Agent(env, build_algorithm(config.algorithm), config.seed)
     driver = agent._driver
     assert driver is not None
+    agent._method, agent._run = config.algo, folder.path.resolve()
     listening = Listening(agent, driver, callback)
-    watchers = [listening, *_shown(progress_bar, tensorboard, folder.path)]
-    agent._run = folder.path
-    with folder.locked(), Watchers(watchers) as all_of_them:
-        outcome = train_on(folder, config, driver, agent._episodes(config.episodes), all_of_them)
-    stopped, driver.halted = driver.halted and not listening.stopped, False
-    if stopped and not outcome.finished:
-        raise KeyboardInterrupt
-    return agent
+    with folder.locked(), Watchers([listening, *_shown(progress_bar, tensorboard, folder.path)]) as watchers:
+        copies = agent._copies_for(config.episodes, asked=False)
+        return agent._trained(lambda: train_on(folder, config, driver, copies, watchers), listening, copies)
 
 
 def load(path: str | Path, env: gym.Env) -> Agent:
@@ -484,16 +521,20 @@ def _named(env: Env) -> str:
     return f"{env.num_envs} copies of {name}" if isinstance(env, ConstrainedVectorEnv) else name
 
 
+class CannotCopyError(ValueError):
+    """An environment that nobody knows how to make anew."""
+
+
 def _copier(env: "gym.Env | VectorEnv | Callable[[], gym.Env]") -> Callable[[], gym.Env]:
     """A function that makes the environment, or a single one of a vector, anew."""
     task = getattr(env, "task", None)
     if isinstance(task, Task):
-        return task.env
-    if isinstance(env, ConstrainedVectorEnv) and getattr(env.unwrapped, "env_fns", None):
-        makers, constraint = env.unwrapped.env_fns, env.constraint  # pyright: ignore[reportAttributeAccessIssue]
-        return lambda: ConstrainedEnv(makers[0](), constraint)
+        return functools.partial(task.env, **getattr(env, "task_options", {}))
+    if isinstance(env, ConstrainedVectorEnv) and isinstance(env.env, SyncVectorEnv | AsyncVectorEnv):
+        makers = env.env.env_fns
+        return lambda: gym.Wrapper(makers[0]())  # in the place of the judging wrapper, which is taken off
     if isinstance(env, VectorEnv):
-        raise ValueError(
+        raise CannotCopyError(
             "evaluate: the agent's environment is a vector that does not say how its copies are made; pass a function "
             "that makes one, as evaluate(env=lambda: ...)."
         )
@@ -501,7 +542,7 @@ def _copier(env: "gym.Env | VectorEnv | Callable[[], gym.Env]") -> Callable[[], 
         return env
     spec = env.spec
     if spec is None or not _remakes(env):
-        raise ValueError(
+        raise CannotCopyError(
             "evaluate: the environment cannot be copied, since Gymnasium does not know how it was made; pass a "
             "function that makes it, as evaluate(env=lambda: ...)."
         )

@@ -18,13 +18,13 @@ from feasible.catalogue import elsewhere
 from feasible.catalogue.registry import TASKS
 from feasible.cli import main
 from feasible.run.disk import checkpoint
-from feasible.run.folder import RunFolder, read_metrics
+from feasible.run.folder import RunFolder, RunLockedError, read_metrics
 from feasible.run.launch import configure, new_run
 from feasible.run.sweep.accelerator import train_together
 from feasible.run.watch import Line
 from tests.run.gate import Gates
-from tests.run.runs import assert_equal_runs, command, finish, lines_without_time
-from tests.run.toys import Drift, force
+from tests.run.runs import assert_equal_runs, command, files, finish, lines_without_time
+from tests.run.toys import Drift, SavedDrift, force
 
 pytest.importorskip("Box2D", reason="Gymnasium's lander needs it")
 pytestmark = [
@@ -223,6 +223,117 @@ class TestPython:
         runs = fs.compare([task], ["nfwpo"], seeds=[0, 1], settings=SETTINGS, out=tmp_path, steps=30)  # pyright: ignore[reportArgumentType]
         assert [path.name for path in runs] == ["seed-0", "seed-1"]
         assert fs.write_report(tmp_path, tmp_path / "report").runs == 2
+
+
+class Restless(Drift):
+    """Begins an episode anywhere, whatever the seed."""
+
+    begun = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, object] | None = None):
+        Restless.begun += 1
+        return super().reset(seed=1000 * Restless.begun)
+
+
+class Limited(SavedDrift):
+    """With saved states, inside Gymnasium's own limit of time."""
+
+
+gym.register("toy/Limited-v0", entry_point=Limited, max_episode_steps=7)  # pyright: ignore[reportArgumentType]
+
+
+class TestStops:
+    """What a stop must not do."""
+
+    def stopped(self, env: gym.Env, run: Path, at: int = 60) -> fs.NFWPO:
+        agent = fs.NFWPO(env, seed=3, **SETTINGS)  # pyright: ignore[reportArgumentType]
+        heard = lambda step, metrics, agent: step < at  # noqa: E731
+        agent.learn(120, run=run, callback=heard, eval_every=40, episodes=1, checkpoint_every=15)
+        return agent
+
+    def test_an_environment_that_follows_no_seed_executes_nothing_that_was_certified_elsewhere(
+        self, tmp_path: Path
+    ) -> None:
+        task = fs.Task("restless", Restless, force)
+        self.stopped(task.env(), tmp_path / "run")
+        resumed = fs.resume(tmp_path / "run", task.env())
+        assert resumed.step == 120
+        replay = resumed._driver.carry.algorithm.replay  # pyright: ignore[reportOptionalMemberAccess]
+        rows = np.asarray(replay.rows)  # [observation (3) | proposed (2) | executed (2) | ...]
+        lengths, allowed = np.linalg.norm(rows[:, 5:7], axis=1), rows[:, 2]
+        assert np.all(lengths <= allowed + 1e-5)
+
+    def test_a_limit_of_time_is_saved_with_the_state_inside_it(self, tmp_path: Path) -> None:
+        make = lambda: fs.constrain(gym.make("toy/Limited-v0"), force)  # noqa: E731
+        self.stopped(make(), tmp_path / "whole", at=1000)
+        self.stopped(make(), tmp_path / "stopped")
+        fs.resume(tmp_path / "stopped", make())
+        one, other = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "stopped")
+        assert lines_without_time(one) == lines_without_time(other)
+
+    def test_a_run_of_a_population_is_left_alone(self, mine: None, tmp_path: Path) -> None:
+        folder = new_run(tmp_path, configure("mine:lander", "nfwpo", 0, steps=60, changes={"hidden_layers": [8]}))
+        home = tmp_path / "mine-lander" / "population-1"
+        home.mkdir()
+        folder.checkpoint.mkdir()
+        folder.join_population(home, 30)
+        before = files(folder.path)
+        with pytest.raises(ValueError, match="is trained in a population"):
+            fs.resume(folder.path, fs.make("mine:lander"))
+        assert files(folder.path) == before
+
+    def test_learning_that_goes_on_in_a_folder_can_be_resumed_from_there(self, tmp_path: Path) -> None:
+        agent = self.stopped(drift().env(), tmp_path / "run", at=1000)
+        assert agent.step == 120
+        agent.learn(60, run=tmp_path / "run", eval_every=30, episodes=2, callback=lambda *heard: False)
+        folder = RunFolder(tmp_path / "run")
+        assert (folder.config(named=False).steps, folder.config(named=False).episodes) == (180, 2)
+        assert fs.resume(folder.path, drift().env()).step == 180
+        with pytest.raises(ValueError, match="has gone on without this agent"):
+            agent.learn(30, run=tmp_path / "run")
+
+    def test_a_folder_stays_locked_while_its_configuration_is_written(self, tmp_path: Path) -> None:
+        self.stopped(drift().env(), tmp_path / "run")
+        folder = RunFolder(tmp_path / "run")
+        with folder.locked():
+            folder.change(steps=150)
+            with pytest.raises(RunLockedError), folder.locked():
+                pass
+
+    def test_an_interrupt_that_ends_a_call_ends_no_other(self) -> None:
+        agent = fs.NFWPO(drift().env(), seed=0, **SETTINGS)  # pyright: ignore[reportArgumentType]
+
+        def fail(step: int, metrics: Line, agent: fs.Agent) -> bool:
+            agent._driver.halted = True  # pyright: ignore[reportOptionalMemberAccess]
+            raise RuntimeError("the callback")
+
+        with pytest.raises(RuntimeError, match="the callback"):
+            agent.learn(20, eval_every=10, episodes=1, callback=fail)
+        assert agent.learn(20).step == 30
+
+    def test_without_copies_there_are_no_evaluations(self, tmp_path: Path) -> None:
+        agent = fs.NFWPO(fs.constrain(Drift(), force), **SETTINGS)  # pyright: ignore[reportArgumentType]
+        agent.learn(0, run=tmp_path / "run")
+        agent.learn(30, run=tmp_path / "run")
+        assert "eval/return" not in agent.metrics
+        with pytest.raises(ValueError, match=r"eval_every: the environment cannot be copied .* make a feasible\.Task"):
+            agent.learn(30, eval_every=10)
+        for wrong in ({"eval_every": 0}, {"eval_every": 10, "episodes": 0}):
+            with pytest.raises(ValueError, match="must be a whole number of at least 1, not 0"):
+                agent.learn(30, **wrong)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_run_is_named_by_its_task_its_method_and_its_settings(tmp_path: Path) -> None:
+    agent = fs.agent("ddpg-shaping", drift().env(), **SETTINGS)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    agent.learn(20, run=tmp_path / "run")
+    config = RunFolder(tmp_path / "run").config(named=False)
+    assert (config.task, config.algo) == ("drift", "ddpg-shaping")
+    assert config.variant == "batch_size=8+hidden_layers=8+replay_size=50+warmup=10"
+
+
+def test_evaluations_have_the_options_of_the_environment() -> None:
+    plain, short = (fs.NFWPO(fs.make("bss-5", **options)) for options in ({}, {"episode_length": 7}))  # pyright: ignore[reportArgumentType]
+    assert short.evaluate(1).mean > plain.evaluate(1).mean + 1000
 
 
 def test_what_is_no_task_is_refused_when_it_is_made() -> None:

@@ -43,7 +43,7 @@ def imported(name: str) -> Task:
             f"task: there is no module {cause.name!r}; it was looked for in the current folder, {os.getcwd()}, and "
             "where Python finds packages (PYTHONPATH)."
         ) from cause
-    except Exception as cause:
+    except (Exception, SystemExit) as cause:
         said = str(cause).strip().partition("\n")[0].rstrip(".")
         raise TaskNotFoundError(f"task: importing {module_name!r} failed: {type(cause).__name__}: {said}.") from cause
     found = vars(module).get(attribute)
@@ -63,7 +63,8 @@ def announced() -> dict[str, str]:
 
 def place_of(task: Task) -> str | None:
     """The `module:name` under which another process finds a task; None where no module holds it."""
-    for module_name, module in list(sys.modules.items()):
+    own = getattr(task.constraint, "__module__", None)  # of several that hold it, most likely where it was made
+    for module_name, module in sorted(sys.modules.items(), key=lambda item: item[0] != own):
         if module_name in ("__main__", "__mp_main__") or not _NAME.fullmatch(f"{module_name}:x"):
             continue
         for attribute, value in list(getattr(module, "__dict__", {}).items()):

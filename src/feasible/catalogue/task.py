@@ -52,7 +52,7 @@ class Task:
     """observation_size, action_size and episode_length, where they are known before the environment is made."""
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[\w.+-]+", self.name):
+        if not re.fullmatch(r"\w[\w.+-]*", self.name):
             raise ValueError(f"Task: name must be one word of letters, digits, '.', '+' and '-', not {self.name!r}.")
         if not (isinstance(self.make, str) or callable(self.make)):
             raise ValueError(f"Task: make must be a function that makes the environment, or its id, not {self.make!r}.")
@@ -100,7 +100,7 @@ class Task:
             env = self._single(render_mode, {**judging, **options})
         if not isinstance(env, ConstrainedEnv):
             raise ValueError(f"Task: {self.name!r} has no constraint, and its environment brings none: give it one.")
-        env.task = self
+        env.task, env.task_options = self, options
         return env
 
     def copies(
@@ -115,7 +115,7 @@ class Task:
         if self.constraint is None and isinstance(self.make, str):
             given = {**self.options, "on_infeasible": on_infeasible, "threads": threads, **options}
             made = cast("ConstrainedVectorEnv", gym.make_vec(self.make, num_envs, **given))
-            made.task = self
+            made.task, made.task_options = self, options
             return made
         from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -125,7 +125,7 @@ class Task:
         constraint = self.constraint or self.env(**options).constraint  # pyright: ignore[reportArgumentType]
         copies = SyncVectorEnv([single] * num_envs, autoreset_mode=AutoresetMode.SAME_STEP)
         made = ConstrainedVectorEnv(copies, constraint, on_infeasible)
-        made.task = self
+        made.task, made.task_options = self, options
         return made
 
     @cached_property

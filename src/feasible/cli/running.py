@@ -58,14 +58,14 @@ def bring_to_end(run: Path, tensorboard: bool) -> None:
         news = "was finished before" if outcome.already else "finished"
         console.print(f"{run} {news}, at step {outcome.step}; its policy: {folder.policy}", markup=False)
         return
-    saved = "with a checkpoint" if outcome.saved == outcome.step else _without(outcome.saved)
-    console.print(f"Stopped at step {outcome.step} {saved}. Go on with: feasible resume {run}", markup=False)
+    saved = " with a checkpoint" if outcome.saved == outcome.step else _without(outcome.saved)
+    console.print(f"Stopped at step {outcome.step}{saved}. Go on with: feasible resume {run}", markup=False)
     sys.exit(130)
 
 
 def _without(saved: int | None) -> str:
     """What is said where an environment can be saved at the beginning of episodes only."""
-    return f"; the last checkpoint is of step {saved}" if saved else "before the first checkpoint"
+    return f"; the last checkpoint is of step {saved}" if saved else " before the first checkpoint"
 
 
 def sweep(

@@ -1,5 +1,7 @@
 """Environments that insist on their constraint: an action outside its feasible set is refused or repaired."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import overload
 
 import gymnasium as gym
@@ -37,6 +39,8 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
 
     task: object = None
     """The `feasible.Task` that made it, where one did."""
+    task_options: "Mapping[str, object]" = MappingProxyType({})
+    """Of the environment, by which it differs from the task's own."""
 
     def __init__(self, env: gym.Env, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         RecordConstructorArgs.__init__(self, constraint=constraint, on_infeasible=on_infeasible)
@@ -111,6 +115,7 @@ class ConstrainedVectorEnv(VectorWrapper):
 
     task: object = None
     """The `feasible.Task` that made them, where one did."""
+    task_options: "Mapping[str, object]" = MappingProxyType({})
 
     def __init__(self, env: VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"):
         super().__init__(env)

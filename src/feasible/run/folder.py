@@ -70,14 +70,18 @@ class RunFolder:
         """Begin a run here; refused where one has begun. `about` is what is known of a task without a name."""
         about = about_task(find_task(config.task)) if about is None else about
         made_by = {"versions": versions(), "commit": commit(), "machine": _machine(), "command": sys.argv}
+        self._refuse_another()
         self.path.mkdir(parents=True, exist_ok=True)
-        with _exclusive(self.path):
-            if self._config.exists():
-                raise FileExistsError(
-                    f"{self.path} holds a run already: go on with `feasible resume {self.path}`, "
-                    "or choose another --out, --seed or --variant."
-                )
+        with _exclusive(self.path, fcntl.LOCK_EX):
+            self._refuse_another()
             write_atomically(self._config, self._text({**asdict(config), **about, **made_by}))
+
+    def _refuse_another(self) -> None:
+        if self._config.exists():
+            raise FileExistsError(
+                f"{self.path} holds a run already: go on with `feasible resume {self.path}` (in Python, "
+                "feasible.resume(path, env)), or choose another --out, --seed or --variant (in Python, run=)."
+            )
 
     def change(self, **fields: object) -> None:
         """Write other values of fields into config.json."""
@@ -114,14 +118,17 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other processes from training the same run meanwhile."""
+        """Keep other processes from training the same run meanwhile; the folder is locked, since files are replaced."""
         self._refuse_links()
-        with self._config.open() as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as cause:
-                raise RunLockedError(f"{self.path} is being trained by another process.") from cause
+        try:
+            held = _exclusive(self.path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held.__enter__()
+        except BlockingIOError as cause:
+            raise RunLockedError(f"{self.path} is being trained by another process.") from cause
+        try:
             yield
+        finally:
+            held.__exit__(None, None, None)
 
     def cut_metrics(self, size: int) -> None:
         """Drop what was written after a checkpoint that had seen `size` bytes."""
@@ -184,11 +191,11 @@ class RunFolder:
 
 
 @contextmanager
-def _exclusive(folder: Path) -> Iterator[None]:
+def _exclusive(folder: Path, how: int) -> Iterator[None]:
     """Alone in the folder, among processes that ask for it."""
     opened = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX)
+        fcntl.flock(opened, how)
         yield
     finally:
         os.close(opened)

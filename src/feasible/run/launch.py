@@ -9,6 +9,7 @@ from feasible.algorithms.base import Algorithm
 from feasible.algorithms.description import Plain, describe
 from feasible.catalogue.recommended import CHOICES, ELSEWHERE, PRESET
 from feasible.catalogue.registry import RECOMMENDED, algorithm_of, find_task
+from feasible.catalogue.task import DEFAULT
 from feasible.run.config import RunConfig
 from feasible.run.folder import RunFolder
 from feasible.run.options import Options
@@ -39,7 +40,7 @@ def configure(
         episodes=_said(options.get("episodes"), known.episodes),
         log_every=min(_in_rounds(1_000, algorithm), eval_every),
         checkpoint_every=options.get("checkpoint_every", _in_rounds(10_000, algorithm)),
-        variant=options.get("variant") or _variant(preset if preset != known.first_preset else "", changes or {}),
+        variant=options.get("variant") or variant_of(preset if preset != known.first_preset else "", changes or {}),
     )
     check_training(vars(config))
     return config
@@ -99,10 +100,14 @@ def new_run(out: Path, config: RunConfig) -> RunFolder:
 
 def rename_task(run: Path, task: str) -> None:
     """Let a run go on under another name of its task, which must have the same sizes, bounds and horizon."""
-    folder = RunFolder(run)
-    folder.config(named=False)
+    folder, known = RunFolder(run), find_task(task)
+    config = folder.config(named=False)
+    if folder.population() is not None:
+        raise ValueError(f"{run} is trained in a population: resume it under its old name, with all of its runs.")
+    if config.preset not in (*known.presets, DEFAULT):
+        raise ValueError(f"task: {task!r} has no preset {config.preset!r}, with which {run} was begun.")
     with folder.locked():
-        check_same_task(folder, find_task(task).spec)
+        check_same_task(folder, known.spec)
         folder.change(task=task)
 
 
@@ -122,14 +127,14 @@ def _said(value: int | None, otherwise: int) -> int:
     return otherwise if value is None else value
 
 
-def _variant(preset: str, changes: Mapping[str, Plain]) -> str:
+def variant_of(preset: str, changes: Mapping[str, object]) -> str:
     """What tells runs of one method apart: the preset, if it is not the task's first, and the changes."""
     parts = [preset] if preset else []
     parts += [f"{name}={_short(value)}" for name, value in sorted(changes.items())]
     return "+".join(parts)
 
 
-def _short(value: Plain) -> str:
+def _short(value: object) -> str:
     if isinstance(value, dict):
         return "-".join(str(item) for item in value.values())
-    return "-".join(str(item) for item in value) if isinstance(value, list) else str(value)
+    return "-".join(str(item) for item in value) if isinstance(value, list | tuple) else str(value)

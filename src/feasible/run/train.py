@@ -73,6 +73,12 @@ def train_on(
     folder: RunFolder, config: RunConfig, driver: Lone, env: ConstrainedVectorEnv | None, watcher: Watcher
 ) -> Outcome:
     """Train the run of a folder, which the caller has locked, with a driver and copies for evaluations at hand."""
+    home = folder.population()
+    if home is not None:
+        raise ValueError(
+            f"{folder.path} is trained in a population, whose state is in {home}: go on with all of its runs "
+            "together, as they were started."
+        )
     check_same_task(folder, driver.plant.spec)
     try:
         return Training([folder], [config], folder.checkpoint, driver, env, watcher).to_the_end()
@@ -85,17 +91,15 @@ def _train_alone(folder: RunFolder, config: RunConfig, watcher: Watcher) -> Outc
     if saved is not None and saved.finished:
         checkpoint.clear(folder)
         return Outcome(saved.step, finished=True, already=True)
-    home = folder.population()
-    if home is not None:
-        raise ValueError(
-            f"{folder.path} is trained in a population, whose state is in {home}: go on with all of its runs "
-            "together, as they were started."
-        )
     algorithm = build_algorithm(config.algorithm)
     copies = algorithm.environments
     env = registry.make(config.task) if copies == 1 else registry.make_vec(config.task, copies)
-    driver = Lone(algorithm, plant_of(env), config.seed)
-    return train_on(folder, config, driver, registry.make_vec(config.task, config.episodes), watcher)
+    episodes = registry.make_vec(config.task, config.episodes)
+    try:
+        return train_on(folder, config, Lone(algorithm, plant_of(env), config.seed), episodes, watcher)
+    finally:
+        env.close()
+        episodes.close()
 
 
 def _last_state(folder: RunFolder) -> str:
@@ -118,7 +122,11 @@ def _train_together(
         check_same_task(folder, population.plant.spec)
     memory, home = check_memory(population.programs), folders[0].population() or checkpoint.home_of(folders)
     env = registry.make_vec(task, len(folders) * configs[0].episodes, threads=threads)
-    return Training(folders, configs, home, population, env, watcher, memory).to_the_end()
+    try:
+        return Training(folders, configs, home, population, env, watcher, memory).to_the_end()
+    finally:
+        population.plant.env.close()
+        env.close()
 
 
 class Training:
@@ -176,7 +184,11 @@ class Training:
         saved = checkpoint.read(self.home) if self.home else None
         self.watcher.begin(self.configs, saved.step if saved else 0, self.memory)
         if saved and self.home:
-            checkpoint.restore(self.home, self.folders, driver)
+            if not checkpoint.restore(self.home, self.folders, driver) and driver.plant.exact:
+                self.watcher.warned(
+                    "The environment did not begin its episode as it did before: its reset does not follow its seed. "
+                    "This run goes on in a new episode, and its numbers are not those of an undisturbed one."
+                )
             self.saved = saved.step
         else:
             for folder in self.folders:
@@ -232,6 +244,11 @@ class Training:
         if plant.restorable or not plant.exact:
             self._save()
         elif self.home:
+            if plant.awaited is not None:
+                self.watcher.warned(
+                    f"No episode has ended since a checkpoint was due, so there is none after step {self.saved or 0}: "
+                    "the environment has no get_state, and only beginnings of episodes can be saved."
+                )
             plant.awaited = self.config.seed
 
     def _save(self) -> None:

@@ -126,10 +126,11 @@ def read(home: Path) -> Saved | None:
     return Saved(step, False, tuple(sizes), tuple(runs))
 
 
-def restore(home: Path, folders: Sequence[RunFolder], driver: Lone | Population) -> None:
-    """Bring a new driver to the saved state; the folders are in the order of its agents.
+def restore(home: Path, folders: Sequence[RunFolder], driver: Lone | Population) -> bool:
+    """Bring a new driver to the saved state; the folders are in the order of its agents. Whether it is that state.
 
-    Without saved states of the environment new episodes begin.
+    Without saved states of the environment new episodes begin, and also where the beginning of an episode was saved
+    and the environment now begins it otherwise: the actions at hand were certified for what was seen then.
     """
     path = home / STATE
     with _advice(home):
@@ -158,10 +159,12 @@ def restore(home: Path, folders: Sequence[RunFolder], driver: Lone | Population)
     if environment:
         driver.reset()
         with _advice(home):
-            _set_state(path, driver, environment)
-        driver.restore(carries, step)
-    else:
-        driver.restore_in_new_episodes(carries, step)
+            begun = _set_state(path, driver, environment)
+        if begun is None or np.array_equal(begun.ravel(), np.asarray(carries[0].obs).ravel()):
+            driver.restore(carries, step)
+            return True
+    driver.restore_in_new_episodes(carries, step)
+    return False
 
 
 def _write(
@@ -257,9 +260,9 @@ def _whole(path: Path, name: str, value: object) -> int:
         raise ArchiveError(f"{path}: {cause}") from cause
 
 
-def _set_state(path: Path, driver: Lone | Population, environment: dict[str, NDArray]) -> None:
+def _set_state(path: Path, driver: Lone | Population, environment: dict[str, NDArray]) -> NDArray | None:
     try:
-        driver.plant.set_state(environment)
+        return driver.plant.set_state(environment)
     except (TypeError, ValueError, KeyError, IndexError) as cause:
         raise ArchiveError(f"{path} holds the state of another environment.") from cause
 

@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.wrappers import TimeLimit
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
@@ -30,7 +31,7 @@ from feasible.run.drive.faults import NotFiniteError, finite, observed_fault
 from feasible.run.drive.wire import Wire, wire_of
 
 State = dict[str, NDArray]
-BEGINNING = "beginning"
+BEGINNING, LIMIT = "beginning", "time_limit/"
 Kind = TypeVar("Kind", gym.Env, VectorEnv)
 
 
@@ -124,8 +125,9 @@ class Plant(ABC, Generic[Kind]):
         """The complete state of all copies."""
 
     @abstractmethod
-    def set_state(self, state: State) -> None:
-        """Go on from a saved state; the copies have been reset before."""
+    def set_state(self, state: State) -> Float[np.ndarray, "copies o"] | None:
+        """Go on from a saved state; the copies have been reset before. Where that is the beginning of an episode, what
+        is seen there."""
 
     @abstractmethod
     def _restart(self, seeds: Sequence[int], step: int) -> NDArray: ...
@@ -139,13 +141,13 @@ class SinglePlant(Plant[gym.Env]):
     def __init__(self, env: ConstrainedEnv):
         super().__init__(env)
         self.env, self._form = env.env, self._layout or (self.spec.observation_size,)
-        self._saves = _restorable(self.env)
+        self._saves = False
         self._beginning: int | None = None
         """The seed of the running episode, before its first step, where it is known."""
 
     def _restart(self, seeds: Sequence[int], step: int) -> NDArray:
         obs, _ = restarted(self.env, self._form, step, seed=seeds[0])
-        self._beginning = seeds[0]
+        self._beginning, self._saves = seeds[0], _restorable(self.env)
         return np.asarray(flattened(obs, self._form, step))[None]
 
     def step(self, actions: Float[np.ndarray, "1 n"], step: int) -> Steps:
@@ -169,14 +171,14 @@ class SinglePlant(Plant[gym.Env]):
 
     def get_state(self) -> State:
         if self._saves:
-            return self.env.get_wrapper_attr("get_state")()
+            return _saved(self.env)
         return {BEGINNING: np.array(self._beginning)}
 
-    def set_state(self, state: State) -> None:
+    def set_state(self, state: State) -> Float[np.ndarray, "1 o"] | None:
         if BEGINNING in state:
-            self.reset([int(state[BEGINNING])])
-        else:
-            self.env.get_wrapper_attr("set_state")(state)
+            return self.reset([int(state[BEGINNING])])
+        _restore(self.env, state)
+        return None
 
 
 class VectorPlant(Plant[VectorEnv]):
@@ -228,7 +230,7 @@ class VectorPlant(Plant[VectorEnv]):
     def get_state(self) -> State:
         if hasattr(self.env, "get_state"):
             return self.env.get_state()  # pyright: ignore[reportAttributeAccessIssue]
-        states = [env.get_wrapper_attr("get_state")() for env in self._singles()]
+        states = [_saved(env) for env in self._singles()]
         return {f"{copy}/{name}": array for copy, state in enumerate(states) for name, array in state.items()}
 
     def set_state(self, state: State) -> None:
@@ -237,7 +239,7 @@ class VectorPlant(Plant[VectorEnv]):
             return
         for copy, env in enumerate(self._singles()):
             own = {name.removeprefix(f"{copy}/"): array for name, array in state.items() if name.startswith(f"{copy}/")}
-            env.get_wrapper_attr("set_state")(own)
+            _restore(env, own)
 
     def _final(self, obs: object, step: int, of: str) -> NDArray:
         """The last observation of an episode."""
@@ -288,4 +290,30 @@ def _episode_seed(seed: int | None, step: int) -> int:
 
 
 def _restorable(env: gym.Env) -> bool:
-    return env.has_wrapper_attr("get_state") and env.has_wrapper_attr("set_state")
+    """Whether an environment, reset before, has a state to save: named arrays, as ours do."""
+    if not (env.has_wrapper_attr("get_state") and env.has_wrapper_attr("set_state")):
+        return False
+    state = env.get_wrapper_attr("get_state")()
+    return isinstance(state, dict) and all(isinstance(value, np.ndarray) for value in state.values())
+
+
+def _saved(env: gym.Env) -> State:
+    """The environment's own state, and how far each limit of time around it has come."""
+    return {
+        **env.get_wrapper_attr("get_state")(),
+        **{f"{LIMIT}{k}": np.array(w._elapsed_steps) for k, w in _limits(env)},
+    }
+
+
+def _restore(env: gym.Env, state: State) -> None:
+    env.get_wrapper_attr("set_state")({name: value for name, value in state.items() if not name.startswith(LIMIT)})
+    for k, wrapper in _limits(env):
+        wrapper._elapsed_steps = int(state[f"{LIMIT}{k}"])
+
+
+def _limits(env: gym.Env) -> list[tuple[int, TimeLimit]]:
+    found: list[TimeLimit] = []
+    while isinstance(env, gym.Wrapper):
+        found += [env] if isinstance(env, TimeLimit) else []
+        env = env.env
+    return list(enumerate(found))

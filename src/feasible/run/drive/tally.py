@@ -100,13 +100,13 @@ class Tally:
             self.settle()
 
     def settle(self) -> None:
-        """Count what has been made and heard, the reports of each program together."""
+        """Count what has been made and heard, those reports together that hold the same metrics."""
         self._count_returns()
-        by_program: dict[int, list[tuple[Metered, int, Float[np.ndarray, "agents r"]]]] = {}
+        by_metrics: dict[tuple[tuple[str, ...], ...], list[tuple[Metered, int, Float[np.ndarray, "agents r"]]]] = {}
         for heard in self._heard:
-            by_program.setdefault(id(heard[0]), []).append(heard)
+            by_metrics.setdefault(heard[0].names, []).append(heard)
         self._heard = []
-        for (metered, *_), steps, reports in (zip(*heard, strict=True) for heard in by_program.values()):
+        for (metered, *_), steps, reports in (zip(*heard, strict=True) for heard in by_metrics.values()):
             judged, metrics = self._wire.read(np.stack(reports), self._copies)
             self._judge(judged, self._warmups <= np.asarray(steps)[:, None])
             self._add_metrics(metered, metrics)

@@ -10,6 +10,7 @@ from feasible.algorithms.description import build_algorithm
 from feasible.run.config import RunConfig
 from feasible.run.disk import checkpoint
 from feasible.run.disk.archive import write_atomically
+from feasible.run.disk.checkpoint import Saved
 from feasible.run.drive.groups import in_groups
 from feasible.run.folder import RunFolder
 from feasible.run.progress import ProgressBar
@@ -94,6 +95,10 @@ def _populations(folders: Sequence[RunFolder]) -> list[list[RunFolder]]:
             new.append(folder)
         else:
             known.setdefault(home, []).append(folder)
+    for home, members in known.items():  # a kill while they were marked may have left some without a mark
+        named = {(home / run).resolve() for run in (checkpoint.read(home) or Saved(0, finished=False)).runs}
+        members += [folder for folder in new if folder.path.resolve() in named]
+        new = [folder for folder in new if folder.path.resolve() not in named]
     ordered = [_as_saved(home, members) for home, members in known.items()]
     if new:
         _check_shared(new)

@@ -6,6 +6,7 @@ folder of its machine's own, and this machine has copies of what the overview re
 
 import importlib
 import logging
+import os
 import shutil
 import tempfile
 import time
@@ -61,7 +62,8 @@ class Cluster:
         if self._store:
             weakref.finalize(self, shutil.rmtree, self._root, ignore_errors=True)
         self._refreshed, self._started = time.monotonic(), list[RunOnCluster]()
-        if not ray.is_initialized():
+        begun = ray.is_initialized()
+        if not begun:
             try:
                 ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, runtime_env=_carried(root))
             except (ConnectionError, ValueError, RuntimeError) as cause:
@@ -74,7 +76,7 @@ class Cluster:
             num_cpus=1,
             max_calls=1,
             max_retries=RETRIES,
-            runtime_env={"env_vars": one_thread() | {"JAX_PLATFORMS": "cpu"}},
+            runtime_env={"env_vars": one_thread() | {"JAX_PLATFORMS": "cpu"} | _found(root if begun else None)},
         )(_train)
 
     def prepare(self, configs: Sequence[RunConfig]) -> list[RunFolder]:
@@ -106,6 +108,11 @@ class Cluster:
             if ended:
                 self._started.remove(training)
         self._refreshed = time.monotonic() if due else self._refreshed
+
+
+def _found(root: Path | None) -> dict[str, str]:
+    """Where a cluster that was begun before finds the user's modules: in their folder, if its machines see that."""
+    return {} if root is None else {"PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
 
 
 def _carried(root: Path | None) -> dict[str, object] | None:
