@@ -38,6 +38,7 @@ from feasible.catalogue.registry import find_method, name_of
 from feasible.catalogue.task import Task
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Judge
 from feasible.constraints.observations import MisfitError
+from feasible.errors import CannotCopyError
 from feasible.run.compiling import Compiling, said_if_long
 from feasible.run.config import RunConfig
 from feasible.run.disk import checkpoint
@@ -519,10 +520,6 @@ def _named(env: Env) -> str:
     """What an environment is called."""
     name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
     return f"{env.num_envs} copies of {name}" if isinstance(env, ConstrainedVectorEnv) else name
-
-
-class CannotCopyError(ValueError):
-    """An environment that nobody knows how to make anew."""
 
 
 def _copier(env: "gym.Env | VectorEnv | Callable[[], gym.Env]") -> Callable[[], gym.Env]:

@@ -17,6 +17,10 @@ class InvalidStepError(ValueError):
     """An environment returned something that is no observation, reward or end of an episode."""
 
 
+class CannotCopyError(ValueError):
+    """Copies are wanted of an environment that nobody knows how to make anew."""
+
+
 class TaskNotFoundError(ValueError):
     """A task is named that cannot be found or imported here."""
 
