@@ -109,6 +109,7 @@ def test_a_rate_limit_and_a_ball_together() -> None:
         strict.step(np.array([0.5, 0.0], np.float32))
 
 
+@pytest.mark.slow
 def test_an_agent_stays_within_the_rate() -> None:
     class Watching(gym.Wrapper):
         """Takes down what is executed, by episode."""

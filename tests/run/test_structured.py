@@ -165,6 +165,7 @@ def test_a_run_folder_is_resumed_evaluated_and_exported(
     assert parts["obs['gear']"] == [4, 6, "one-hot"]
 
 
+@pytest.mark.slow
 def test_in_a_population_runs_are_what_they_are_alone(task: fs.Task, tmp_path: Path) -> None:
     changes: dict[str, Plain] = {"hidden_layers": [4], "warmup": 10, "batch_size": 8, "replay_size": 50}
     settings = [("nfwpo", {}), ("nfwpo", {"normalised": True})]

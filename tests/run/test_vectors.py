@@ -75,7 +75,12 @@ def test_every_copy_s_transitions_reach_the_replay() -> None:
 
 
 @pytest.mark.parametrize(
-    ("copies", "actor", "critic", "warmup"), [(2, 1, 1, 10), (5, 1, 1, 12), (4, 3, 2, 10), (3, 7, 4, 0), (8, 2, 1, 3)]
+    ("copies", "actor", "critic", "warmup"),
+    [
+        (4, 3, 2, 10),
+        (8, 2, 1, 3),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2, 1, 1, 10), (5, 1, 1, 12), (3, 7, 4, 0))),
+    ],
 )
 def test_every_part_learns_as_often_as_its_interval_has_multiples(
     copies: int, actor: int, critic: int, warmup: int
