@@ -13,7 +13,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -120,15 +120,12 @@ class RunFolder:
     def locked(self) -> Iterator[None]:
         """Keep other processes from training the same run meanwhile; the folder is locked, since files are replaced."""
         self._refuse_links()
-        try:
-            held = _exclusive(self.path, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held.__enter__()
-        except BlockingIOError as cause:
-            raise RunLockedError(f"{self.path} is being trained by another process.") from cause
-        try:
+        with ExitStack() as held:
+            try:
+                held.enter_context(_exclusive(self.path, fcntl.LOCK_EX | fcntl.LOCK_NB))
+            except BlockingIOError as cause:
+                raise RunLockedError(f"{self.path} is being trained by another process.") from cause
             yield
-        finally:
-            held.__exit__(None, None, None)
 
     def cut_metrics(self, size: int) -> None:
         """Drop what was written after a checkpoint that had seen `size` bytes."""

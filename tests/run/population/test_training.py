@@ -128,6 +128,18 @@ def test_part_of_a_population_and_a_run_of_it_alone_are_refused(tmp_path: Path) 
     assert "begun alone" in failure.reason
 
 
+def test_a_run_that_a_kill_left_without_its_mark_goes_on_with_the_others(
+    uninterrupted: list[RunFolder], tmp_path: Path
+) -> None:
+    folders = toy_runs(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        train_together(folders, At(40, signal.SIGINT))
+    (folders[1].checkpoint / "population.json").unlink()
+    assert train_together(folders) == []
+    for folder, other in zip(folders, uninterrupted, strict=True):
+        assert_equal_runs(folder, other)
+
+
 def test_runs_of_other_lengths_are_refused(tmp_path: Path) -> None:
     folders = toy_runs(tmp_path, RUNS[:1]) + toy_runs(tmp_path, RUNS[1:2], steps=90)
     with pytest.raises(ValueError, match=r"steps is 100 of toy/nfwpo\+v/seed-0 and 90 of toy/nfwpo\+v/seed-1"):

@@ -10,7 +10,6 @@ from feasible.algorithms.description import build_algorithm
 from feasible.run.config import RunConfig
 from feasible.run.disk import checkpoint
 from feasible.run.disk.archive import write_atomically
-from feasible.run.disk.checkpoint import Saved
 from feasible.run.drive.groups import in_groups
 from feasible.run.folder import RunFolder
 from feasible.run.progress import ProgressBar
@@ -95,22 +94,28 @@ def _populations(folders: Sequence[RunFolder]) -> list[list[RunFolder]]:
             new.append(folder)
         else:
             known.setdefault(home, []).append(folder)
-    for home, members in known.items():  # a kill while they were marked may have left some without a mark
-        named = {(home / run).resolve() for run in (checkpoint.read(home) or Saved(0, finished=False)).runs}
-        members += [folder for folder in new if folder.path.resolve() in named]
-        new = [folder for folder in new if folder.path.resolve() not in named]
-    ordered = [_as_saved(home, members) for home, members in known.items()]
+    ordered = []
+    for home, members in known.items():
+        paths = _saved_paths(home)
+        # A kill while the runs were marked may have left some without a mark.
+        members += [folder for folder in new if folder.path.resolve() in paths]
+        new = [folder for folder in new if folder.path.resolve() not in paths]
+        ordered.append(_in_order(members, paths))
     if new:
         _check_shared(new)
         ordered.append([new[run] for run in in_groups([build_algorithm(folder.config().algorithm) for folder in new])])
     return ordered
 
 
-def _as_saved(home: Path, members: Sequence[RunFolder]) -> list[RunFolder]:
+def _saved_paths(home: Path) -> list[Path]:
+    """The folders of a population's runs, in the order of its agents."""
     saved = checkpoint.read(home)
     assert saved is not None  # a home is there only with a state in it
+    return [(home / run).resolve() for run in saved.runs]
+
+
+def _in_order(members: Sequence[RunFolder], paths: Sequence[Path]) -> list[RunFolder]:
     by_path = {folder.path.resolve(): folder for folder in members}
-    paths = [(home / run).resolve() for run in saved.runs]
     missing = [path for path in paths if path not in by_path]
     if missing:
         raise ValueError(
