@@ -46,6 +46,11 @@ class Spec(eqx.Module):
 
         return jax.tree.map(cast, self.constraint(obs))
 
+    @property
+    def region(self) -> ActionSet:
+        """A feasible set without values: its kind and sizes, which are the same in every state."""
+        return jax.eval_shape(self.feasible_set, jax.ShapeDtypeStruct((self.observation_size,), self.low.dtype))
+
     def clip(self, action: Float[Array, " n"]) -> Float[Array, " n"]:
         """The nearest point of the action box."""
         return jnp.clip(action, self.low, self.high)

@@ -16,8 +16,14 @@
 | ProjectedGradient  | `ProjectedGradient(step)` | 0              |
 
 With `twin` there are two critics: the target takes the lesser of their values, the actor the first one's gradient. With
-`target_noise` the target's action is the policy's plus clipped noise, in the box. Both and an actor that is updated at
-every other step (`actor_interval=2`) make it TD3, with any rule; but the target networks follow at every step.
+`target_noise` the target's action is the policy's plus clipped noise, in the box. Both, an actor that is updated at
+every other step (`actor_interval=2`) and targets that follow only then (`delayed_targets`) make it TD3, with any rule.
+
+The factors of the field's methods (`docs/methods.md`):
+
+    map          a = M(y), y the actor's output: the regression is of M(y) to a + d, through M's derivative
+    critic_at    proposed: the critic is of proposals, which the environment repairs; the warm-up draws from the box
+    penalty      the actor's loss gets penalty times the mean distance from the output, before the map, to the set
 
 The actor is never at rest, and its output wavers around what it has learned. With `averaged` the policy in use, in
 evaluations and policy files, is the target actor, an exponential average of the actor over about 1 / `target_ratio`
@@ -34,6 +40,7 @@ batch for both (they draw two), sampled from stored transitions only, and no def
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -44,9 +51,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from feasible.algorithms.actor_rules import STATES, ActorRule, regression_loss
 from feasible.algorithms.adam import adam_state, adam_step, after
 from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition, is_zero
+from feasible.algorithms.maps import MAPS, ActionMap
 from feasible.algorithms.nets import Actor, Critic, Hidden, Output, Twin, blend
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
 from feasible.algorithms.statistics import Statistics, absorbed, no_statistics, seen, taken_apart, with_statistics
+from feasible.sets.ball import safe_norm
 
 NOISE_REACH = 2.5  # deviations: TD3 draws with 0.2 and clips at 0.5
 
@@ -104,12 +113,27 @@ class DDPG(Algorithm[DDPGState]):
     """Two critics, of which the target takes the lesser value."""
     target_noise: float = 0.0
     """Standard deviation of the noise on the target's action, in units of the action; clipped at 2.5 of it."""
+    delayed_targets: bool = False
+    """Whether the target networks follow only at the updates of the actor, as TD3's do."""
     averaged: bool = False
     """The policy in use is the target actor, an average of the actor's weights; the actor explores."""
     normalised: bool = False
     """Whether the networks see observations by their running mean and deviation."""
     copies: int = 1
     """Copies of the environment that are stepped as one."""
+
+    map: Literal["projection", "alpha", "radial"] = "projection"
+    """How the actor's output becomes a proposal (`feasible.algorithms.maps`)."""
+    critic_at: Literal["executed", "proposed"] = "executed"
+    """The action that the critic values: the executed one, or the proposed one, which the environment then repairs."""
+    penalty: float = 0.0
+    """Weight of the distance from the actor's output to the feasible set, in the actor's loss."""
+    critic_joined: int = 1
+    """The critic's layer at which the action enters, counted from 0."""
+
+    @property
+    def action_map(self) -> ActionMap:
+        return MAPS[self.map]
 
     @property
     def intervals(self) -> Mapping[str, int]:
@@ -121,10 +145,12 @@ class DDPG(Algorithm[DDPGState]):
 
     def init(self, key: PRNGKeyArray, spec: Spec) -> DDPGState:
         actor_key, critic_key = jax.random.split(key)
-        o, n = spec.observation_size, spec.action_size
+        o, n, outputs = spec.observation_size, spec.action_size, self.action_map.outputs(spec.region)
         nets = (
-            Actor(o, n, self.hidden_layers, self.actor_hidden, self.output, actor_key),
-            (Twin if self.twin else Critic)(o, n, self.hidden_layers, self.critic_hidden, critic_key),
+            Actor(o, outputs, self.hidden_layers, self.actor_hidden, self.output, actor_key),
+            (Twin if self.twin else Critic)(
+                o, n, self.hidden_layers, self.critic_hidden, critic_key, joined=self.critic_joined
+            ),
         )
         actor, critic = jax.tree.map(lambda leaf: leaf.astype(spec.low.dtype), nets)
         return DDPGState(
@@ -140,13 +166,20 @@ class DDPG(Algorithm[DDPGState]):
 
     def act(self, policy: Policy, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
         actor, statistics = taken_apart(policy)
-        output = actor(seen(statistics, obs), spec.low, spec.high)
-        intended = spec.clip(output)
+        region, action_map = spec.feasible_set(obs), self.action_map
+        output = actor(seen(statistics, obs), *action_map.bounds(spec, region))
+        intended = action_map.proposed(spec, region, output)
         proposed = intended
         if explore:
-            noise = jnp.asarray(self.noise, output.dtype) * jax.random.normal(key, output.shape, output.dtype)
-            proposed = spec.clip(output + noise)
+            normal = jax.random.normal(key, output.shape, output.dtype)
+            proposed = action_map.explored(spec, region, output, jnp.asarray(self.noise, output.dtype), normal)
         return spec.decide(obs, proposed, intended)
+
+    def warmup_proposal(self, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray) -> Float[Array, " n"]:
+        """A critic of proposals must see such outside the set, too."""
+        if self.critic_at == "proposed":
+            return jax.random.uniform(key, spec.low.shape, spec.low.dtype, spec.low, spec.high)
+        return super().warmup_proposal(spec, obs, key)
 
     def observe(self, state: DDPGState, spec: Spec, transition: Transition) -> DDPGState:
         reward = transition.reward
@@ -185,11 +218,13 @@ class DDPG(Algorithm[DDPGState]):
             actor, actor_optimiser = adam_step(actor_rate, actor_grads, actor_optimiser, actor)
         if critic_grads is not None:
             critic, critic_optimiser = adam_step(critic_rate, critic_grads, critic_optimiser, critic)
+        targets = state.target_actor, state.target_critic
+        if "actor" in due or not self.delayed_targets:
+            targets = blend(targets, (actor, critic), self.target_ratio)
         return DDPGState(
             actor,
             critic,
-            blend(state.target_actor, actor, self.target_ratio),
-            blend(state.target_critic, critic, self.target_ratio),
+            *targets,
             actor_optimiser,
             critic_optimiser,
             state.replay,
@@ -205,11 +240,25 @@ class DDPG(Algorithm[DDPGState]):
 
             return self.rule.direction(spec.feasible_set(obs), proposed, gradient)
 
+        def answered(obs: Array, actor: Actor) -> tuple[Array, Array]:
+            """The action that the critic is asked about, and its distance from the set before it was brought in."""
+            region = spec.feasible_set(obs)
+            output = actor(seen(state.statistics, obs), *self.action_map.bounds(spec, region))
+            action = self.action_map.action(spec, region, output)
+            if is_zero(self.penalty):
+                return action, jnp.zeros((), action.dtype)
+            point = self.action_map.point(spec, region, output)
+            # The derivative of a distance is that to the nearest point, held fixed.
+            return action, safe_norm(point - jax.lax.stop_gradient(region.project(point)))
+
         def loss(actor: Actor) -> tuple[Array, Metrics]:
-            actions = jax.vmap(lambda obs: actor(seen(state.statistics, obs), spec.low, spec.high))(batch.obs)
+            actions, outside = jax.vmap(answered, in_axes=(0, None))(batch.obs, actor)
             proposed = jax.lax.stop_gradient(actions)
             directions, metrics = jax.vmap(direction, axis_name=STATES)(batch.obs, proposed)
-            return regression_loss(actions, proposed + directions), metrics
+            loss = regression_loss(actions, proposed + directions)
+            if is_zero(self.penalty):
+                return loss, metrics
+            return loss + self.penalty * jnp.mean(outside), metrics | {"actor/outside": jnp.mean(outside)}
 
         grads, metrics = jax.grad(loss, has_aux=True)(state.actor)
         return grads, jax.tree.map(jnp.mean, metrics)
@@ -217,20 +266,24 @@ class DDPG(Algorithm[DDPGState]):
     def critic_loss(
         self, critic: Critic, state: DDPGState, spec: Spec, batch: Batch, key: PRNGKeyArray
     ) -> tuple[Array, Metrics]:
-        """Mean squared temporal-difference error of the executed actions; of two critics, their sum."""
+        """Mean squared temporal-difference error of the critic's actions; of two critics, their sum."""
 
         def next_value(obs: Array, noise: Array) -> Array:
             x = seen(state.statistics, obs)
-            output = state.target_actor(x, spec.low, spec.high)
+            region = spec.feasible_set(obs)
+            output = state.target_actor(x, *self.action_map.bounds(spec, region))
+            action = self.action_map.target(spec, region, output, None)
             if not is_zero(self.target_noise):
-                noisy = spec.clip(output + self.target_noise * noise)
-                output = jnp.where(self.target_noise > 0, noisy, output)  # merged agents may have none
-            return jnp.min(state.target_critic.values(x, self.rule.target_action(spec.feasible_set(obs), output)))
+                noisy = self.action_map.target(spec, region, output, self.target_noise * noise)
+                action = jnp.where(self.target_noise > 0, noisy, action)  # merged agents may have none
+            if self.critic_at == "executed":
+                action = self.rule.target_action(region, action)
+            return jnp.min(state.target_critic.values(x, action))
 
         noise = jax.random.normal(key, batch.executed.shape, batch.executed.dtype).clip(-NOISE_REACH, NOISE_REACH)
         target = batch.reward + self.discount * batch.continues * jax.vmap(next_value)(batch.next_obs, noise)
         x = jax.vmap(partial(seen, state.statistics))(batch.obs)
-        values = jax.vmap(critic.values)(x, batch.executed)
+        values = jax.vmap(critic.values)(x, getattr(batch, self.critic_at))
         loss = jnp.sum(jnp.mean(jnp.square(values - target[:, None]), axis=0))
         return loss, {"critic/value": jnp.mean(values[:, 0])}
 

@@ -168,7 +168,7 @@ def _check_setting(name: str, value: object, hint: object, owner: str) -> None:
         raise ValueError(f"{owner}: hidden_layers must have at most {DEEPEST} layers, not {len(value)}.")
 
 
-FROM_ZERO = ("warmup",)
+FROM_ZERO = ("warmup", "critic_joined")
 LARGEST = 2**31 - 1  # of whole numbers: what the programs count with
 DEEPEST = 100
 SHARES = ("discount", "target_ratio", "trace", "epsilon", "frank_wolfe_step")

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 Hidden = Literal["relu", "leaky_relu", "tanh"]
-Output = Literal["tanh", "relu", "leaky_relu"]
+Output = Literal["tanh", "relu", "leaky_relu", "linear"]
 
 
 def leaky_relu(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -43,7 +43,8 @@ class Dense(eqx.Module):
 class Actor(eqx.Module):
     """pi(s): hidden layers, then an output activation in the units of the action box.
 
-    "tanh" spans the box [low, high]; "relu" and "leaky_relu" are the action itself, not bounded above.
+    "tanh" spans the box [low, high]; the others are the action itself, "relu" and "leaky_relu" not bounded above,
+    "linear" on no side.
     """
 
     layers: tuple[Dense, ...]
@@ -67,7 +68,7 @@ class Actor(eqx.Module):
         x = self.layers[-1](x)
         if self.output == "tanh":
             return 0.5 * (high + low) + 0.5 * (high - low) * jnp.tanh(x)
-        return HIDDEN[self.output](x)
+        return x if self.output == "linear" else HIDDEN[self.output](x)
 
 
 class Critic(eqx.Module):
@@ -113,10 +114,12 @@ class Twin(Critic):
 
     second: Critic
 
-    def __init__(self, inputs: int, actions: int, units: Sequence[int], hidden: Hidden, key: PRNGKeyArray):
+    def __init__(
+        self, inputs: int, actions: int, units: Sequence[int], hidden: Hidden, key: PRNGKeyArray, joined: int = 1
+    ):
         first_key, second_key = jax.random.split(key)
-        super().__init__(inputs, actions, units, hidden, first_key)
-        self.second = Critic(inputs, actions, units, hidden, second_key)
+        super().__init__(inputs, actions, units, hidden, first_key, joined)
+        self.second = Critic(inputs, actions, units, hidden, second_key, joined)
 
     def values(self, obs: Float[Array, " o"], action: Float[Array, " n"]) -> Float[Array, " k"]:
         return jnp.stack([self(obs, action), self.second(obs, action)])

@@ -133,8 +133,7 @@ class OnPolicy(Algorithm[OnPolicyState]):
             raise ValueError(f"{name}: warmup must be 0, not {self.warmup}: rollouts are of the policy from the start.")
         if self.minibatch > self.horizon:
             raise ValueError(f"{name}: minibatch must be at most horizon = {self.horizon}, not {self.minibatch}.")
-        obs = jax.ShapeDtypeStruct((spec.observation_size,), spec.low.dtype)
-        kind = type(jax.eval_shape(spec.feasible_set, obs))
+        kind = type(spec.region)
         if self.capg and kind is not Box:
             raise ValueError(
                 f"{name}: capg needs a Box for a feasible set, since it reckons with clipping, but this task has a "

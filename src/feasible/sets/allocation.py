@@ -1,6 +1,7 @@
 """Allocations of a total over coordinates with bounds: bikes over stations, bandwidth over flows."""
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
@@ -81,6 +82,16 @@ class Allocation(ActionSet):
         free = jnp.where(room > 0, 1.0, 0.0).astype(self.dtype)
         line = gaussian(key, room)
         return line - free * jnp.sum(line) / jnp.maximum(jnp.sum(free), 1.0)
+
+    @property
+    def hull_dim(self) -> int:
+        return self.dim - 1
+
+    def hull_basis(self) -> Float[Array, "n d"]:
+        """Helmert's: column j has 1 in its first j entries and -j in the next, over sqrt(j (j + 1))."""
+        i, j = np.arange(self.dim)[:, None], np.arange(1, self.dim)[None, :]
+        columns = np.where(i < j, 1.0, np.where(i == j, -j, 0.0)) / np.sqrt(j * (j + 1.0))
+        return jnp.asarray(columns, self.dtype)
 
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:

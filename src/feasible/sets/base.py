@@ -197,6 +197,15 @@ class ActionSet(eqx.Module):
         """Projections on sets that meet in this one: what an intersection splits it into."""
         return (self.project,)
 
+    @property
+    def hull_dim(self) -> int:
+        """d: the dimension of the set's affine hull, known without its values; `dim` but for sets with equalities."""
+        return self.dim
+
+    def hull_basis(self) -> Float[Array, "n d"]:
+        """Orthonormal columns that span the directions of the affine hull: a = centre + basis @ y for all a inside."""
+        return jnp.eye(self.dim, dtype=self.dtype)
+
     @final
     def coupling(self, a: Numbers) -> Float[Array, ""]:
         """The worst residual, bounds of single entries left out where there are others.

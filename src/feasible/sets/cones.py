@@ -104,6 +104,13 @@ class ConePolytope(ActionSet):
     def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
         return self.polytope.direction(key)
 
+    @property
+    def hull_dim(self) -> int:
+        return self.polytope.hull_dim
+
+    def hull_basis(self) -> Float[Array, "n d"]:
+        return self.polytope.hull_basis()
+
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
         return hit_and_run(self, key)

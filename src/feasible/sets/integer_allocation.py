@@ -76,6 +76,13 @@ class IntegerAllocation(ActionSet):
     def maximise_linear(self, g: Numbers) -> Float[Array, " n"]:
         return self.hull.maximise_linear(g)
 
+    @property
+    def hull_dim(self) -> int:
+        return self.hull.hull_dim
+
+    def hull_basis(self) -> Float[Array, "n d"]:
+        return self.hull.hull_basis()
+
     def exit_distance(self, origin: Numbers, direction: Numbers) -> Float[Array, ""]:
         return self.hull.exit_distance(origin, direction)
 

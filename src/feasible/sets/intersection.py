@@ -184,9 +184,19 @@ class Intersection(ActionSet):
         return self.middle
 
     def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
-        # All linear parts are one, and only a linear part has an equality whose plane must not be left.
-        guide = next((part for part in self.parts if isinstance(part, _LINEAR)), self.parts[0])
-        return guide.direction(key)
+        return self._flattest.direction(key)
+
+    @property
+    def hull_dim(self) -> int:
+        return self._flattest.hull_dim
+
+    def hull_basis(self) -> Float[Array, "n d"]:
+        return self._flattest.hull_basis()
+
+    @property
+    def _flattest(self) -> ActionSet:
+        """The part whose plane must not be left: all linear parts, which may have equalities, are one."""
+        return min(self.parts, key=lambda part: (part.hull_dim, not isinstance(part, _LINEAR)))
 
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:

@@ -140,6 +140,17 @@ class Polytope(ActionSet):
         plane = hold_equalities(jnp.concatenate([equalities, pins]), len(equalities) + self.dim)
         return plane.null @ gaussian(key, width)
 
+    @property
+    def hull_dim(self) -> int:
+        return self.dim - self.A_eq.shape[0]
+
+    def hull_basis(self) -> Float[Array, "n d"]:
+        """By Householder reflections of the equalities; of dependent ones, a part of the directions."""
+        p = self.A_eq.shape[0]
+        if p == 0:
+            return super().hull_basis()
+        return jnp.linalg.qr(self.A_eq.T, mode="complete")[0][:, p:]
+
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
         return hit_and_run(self, key)

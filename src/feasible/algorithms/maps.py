@@ -1,0 +1,211 @@
+"""Maps: how the output of a network becomes an action. One question to the set serves all that answer inside it.
+
+With c the centre of the feasible set and g(v) = 1 / exit_distance(c, v) its gauge, the smallest t with c + v / t inside,
+
+| map          | action proposed                 | exploration noise  | derivative of the action              |
+|--------------|---------------------------------|--------------------|---------------------------------------|
+| `projection` | the output, clipped to the box  | on the output      | the rule's: none, or the projection's |
+| `alpha`      | c + v / max(1, g(v))            | on v               | exact; of rank d - 1 where g(v) > 1   |
+| `radial`     | c + v tanh(g(v)) / g(v)         | on v               | exact, of full rank                   |
+
+Proposals of `alpha` and `radial` are feasible, with noise too. Both are the identity to first order at v = 0. Where a
+set is flat (allocations, equalities), v = B y with the d orthonormal columns B of its affine hull: networks have d
+outputs. An output u is in units of the box: y = B^T (m - c) + w u, m the box's middle and w its half widths as the hull
+sees them, so that without equalities c + v is the action m + (high - low)/2 u.
+
+The centre of a set may jump where the set moves with the state (of `Polytope`, where another largest ball takes over);
+maps jump with it, and actions stay inside. A centre on the boundary has no gauge: answers are then NaN, which no
+environment gets.
+"""
+
+from abc import abstractmethod
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from feasible.algorithms.base import Spec
+from feasible.sets.base import ActionSet
+
+Action = Float[Array, " n"]
+
+
+class Hull(eqx.Module):
+    """Coordinates of a set's affine hull: a = c + B y."""
+
+    centre: Float[Array, " n"]
+    basis: Float[Array, "n d"]
+
+    @classmethod
+    def of(cls, region: ActionSet) -> "Hull":
+        return cls(region.centre(), region.hull_basis())
+
+    @property
+    def dim(self) -> int:
+        return self.basis.shape[1]
+
+    def action(self, y: Float[Array, " d"]) -> Action:
+        return self.centre + self.lifted(y)
+
+    def lifted(self, y: Float[Array, " d"]) -> Action:
+        """B y."""
+        return y if self._full else self.basis @ y
+
+    def coordinates(self, point: Action) -> Float[Array, " d"]:
+        """B^T (a - c): of the hull's point nearest to a."""
+        offset = point - self.centre
+        return offset if self._full else offset @ self.basis
+
+    def widths(self, widths: Action) -> Float[Array, " d"]:
+        """Deviations of the actions' coordinates as deviations of y."""
+        return widths if self._full else jnp.sqrt(jnp.square(widths) @ jnp.square(self.basis))
+
+    def placed(self, spec: Spec, output: Float[Array, " d"]) -> Float[Array, " d"]:
+        """y of a network's output, in units of the box."""
+        middle, half = 0.5 * (spec.high + spec.low), 0.5 * (spec.high - spec.low)
+        return self.coordinates(middle) + self.widths(half) * output
+
+    @property
+    def _full(self) -> bool:
+        """Sets without equalities have the identity for a basis."""
+        return self.basis.shape[0] == self.basis.shape[1]
+
+
+def gauge(region: ActionSet, centre: Action, v: Action) -> Float[Array, ""]:
+    """The smallest t >= 0 with centre + v / t inside: 0 with derivative 0 for v = 0; NaN on the boundary."""
+    at_rest = jnp.all(v == 0)
+    exits = region.exit_distance(centre, jnp.where(at_rest, jnp.ones_like(v), v))
+    inside = exits > 0
+    times = jnp.where(at_rest | ~inside, 1.0, exits)
+    return jnp.where(at_rest, 0.0, jnp.where(inside, 1.0 / times, jnp.nan))
+
+
+def alpha(region: ActionSet, hull: Hull, y: Float[Array, " d"]) -> Float[Array, " d"]:
+    """y / max(1, g): itself inside, else where the ray to it leaves the set."""
+    return y / jnp.maximum(gauge(region, hull.centre, hull.lifted(y)), 1.0)
+
+
+def radial(region: ActionSet, hull: Hull, y: Float[Array, " d"]) -> Float[Array, " d"]:
+    """y tanh(g) / g: one to one from the whole space to the set's interior."""
+    return y * tanh_ratio(gauge(region, hull.centre, hull.lifted(y)))
+
+
+def tanh_ratio(g: Float[Array, ""]) -> Float[Array, ""]:
+    """tanh(g) / g; its series below 0.01, where that is exact to 1e-9 and the quotient's derivative is not."""
+    near = g < 0.01
+    far = jnp.where(near, 1.0, g)
+    return jnp.where(near, 1.0 - jnp.square(g) / 3.0, jnp.tanh(far) / far)
+
+
+class ActionMap(eqx.Module):
+    """From the output of a network to the action that it proposes."""
+
+    @abstractmethod
+    def outputs(self, region: ActionSet) -> int:
+        """How many numbers the network puts out."""
+
+    @abstractmethod
+    def bounds(self, spec: Spec, region: ActionSet) -> tuple[Array, Array]:
+        """What an output through tanh spans."""
+
+    @abstractmethod
+    def point(self, spec: Spec, region: ActionSet, output: Array) -> Action:
+        """Where the output lies before it is brought inside."""
+
+    @abstractmethod
+    def action(self, spec: Spec, region: ActionSet, output: Array) -> Action:
+        """The action of an output, with its derivative: what the critic is asked about in the actor's loss."""
+
+    @abstractmethod
+    def proposed(self, spec: Spec, region: ActionSet, output: Array) -> Action:
+        """The proposal without exploration."""
+
+    @abstractmethod
+    def explored(self, spec: Spec, region: ActionSet, output: Array, deviation: Array, normal: Array) -> Action:
+        """The proposal with noise: standard normal numbers, one an output, and their deviation in units of actions."""
+
+    @abstractmethod
+    def target(self, spec: Spec, region: ActionSet, output: Array, noise: Action | None) -> Action:
+        """The action of the critic's target, with smoothing noise in units of actions or without."""
+
+
+class Projection(ActionMap):
+    """The output is the proposal; the feasible set answers it where it is executed."""
+
+    def outputs(self, region: ActionSet) -> int:
+        return region.dim
+
+    def bounds(self, spec: Spec, region: ActionSet) -> tuple[Array, Array]:
+        return spec.low, spec.high
+
+    def point(self, spec: Spec, region: ActionSet, output: Array) -> Action:
+        return output
+
+    def action(self, spec: Spec, region: ActionSet, output: Array) -> Action:
+        return output
+
+    def proposed(self, spec: Spec, region: ActionSet, output: Array) -> Action:
+        return spec.clip(output)
+
+    def explored(self, spec: Spec, region: ActionSet, output: Array, deviation: Array, normal: Array) -> Action:
+        return spec.clip(output + deviation * normal)
+
+    def target(self, spec: Spec, region: ActionSet, output: Array, noise: Action | None) -> Action:
+        return output if noise is None else spec.clip(output + noise)
+
+
+class Inside(ActionMap):
+    """A map into the set itself, in coordinates of its hull."""
+
+    @abstractmethod
+    def brought(self, region: ActionSet, hull: Hull, y: Float[Array, " d"]) -> Float[Array, " d"]:
+        """The coordinates of a feasible point."""
+
+    def outputs(self, region: ActionSet) -> int:
+        return region.hull_dim
+
+    def bounds(self, spec: Spec, region: ActionSet) -> tuple[Array, Array]:
+        ones = jnp.ones(region.hull_dim, spec.low.dtype)
+        return -ones, ones
+
+    def point(self, spec: Spec, region: ActionSet, output: Array) -> Action:
+        hull = Hull.of(region)
+        return hull.action(hull.placed(spec, output))
+
+    def action(self, spec: Spec, region: ActionSet, output: Array) -> Action:
+        hull = Hull.of(region)
+        return hull.action(self.brought(region, hull, hull.placed(spec, output)))
+
+    def proposed(self, spec: Spec, region: ActionSet, output: Array) -> Action:
+        return self.action(spec, region, output)
+
+    def explored(self, spec: Spec, region: ActionSet, output: Array, deviation: Array, normal: Array) -> Action:
+        hull = Hull.of(region)
+        noise = hull.widths(jnp.broadcast_to(deviation, spec.low.shape)) * normal
+        return hull.action(self.brought(region, hull, hull.placed(spec, output) + noise))
+
+    def target(self, spec: Spec, region: ActionSet, output: Array, noise: Action | None) -> Action:
+        """Smoothing may lead outside, whatever the map: what does is pulled in along its ray."""
+        action = self.action(spec, region, output)
+        if noise is None:
+            return action
+        hull = Hull.of(region)
+        return hull.action(alpha(region, hull, hull.coordinates(action + noise)))
+
+
+class Alpha(Inside):
+    """c + v / max(1, g(v))."""
+
+    def brought(self, region: ActionSet, hull: Hull, y: Float[Array, " d"]) -> Float[Array, " d"]:
+        return alpha(region, hull, y)
+
+
+class Radial(Inside):
+    """c + v tanh(g(v)) / g(v)."""
+
+    def brought(self, region: ActionSet, hull: Hull, y: Float[Array, " d"]) -> Float[Array, " d"]:
+        return radial(region, hull, y)
+
+
+MAPS: dict[str, ActionMap] = {"projection": Projection(), "alpha": Alpha(), "radial": Radial()}
