@@ -119,6 +119,10 @@ class Algorithm(eqx.Module, Generic[State]):
         """The proposal of a step of the warm-up: a sample of the feasible set."""
         return spec.feasible_set(obs).sample(key)
 
+    def trouble(self, spec: Spec, obs: Float[Array, " o"]) -> str | None:
+        """Why the method cannot act at an observation, and what can; None where it can, as far as it knows."""
+        return None
+
     @abstractmethod
     def init(self, key: PRNGKeyArray, spec: Spec) -> State:
         """The state of a new agent on the task."""

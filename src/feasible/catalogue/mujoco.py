@@ -49,6 +49,20 @@ def _box_fair() -> "Algorithms":
     return fair(_box_paper())
 
 
+def _reacher_field() -> "Algorithms":
+    from feasible.catalogue.field import field
+
+    td3 = {"discount": 0.98, "replay_size": 200_000}
+    sac = {"discount": 0.98, "replay_size": 300_000, "rate": 7.3e-4, "target_ratio": 0.02, "hidden_layers": (400, 300)}
+    return field(frank_wolfe_step=0.05, td3=td3, sac=sac)
+
+
+def _cheetah_field() -> "Algorithms":
+    from feasible.catalogue.field import field
+
+    return field(frank_wolfe_step=0.01)
+
+
 _CHEETAH = Task(
     name="halfcheetah",
     make="feasible/HalfCheetah-v0",
@@ -57,7 +71,7 @@ _CHEETAH = Task(
     steps=700_000,
     eval_every=5_000,
     sizes={"observation_size": 17, "action_size": 6, "episode_length": 1000},
-    presets={"paper": _cheetah_paper, "fair": _cheetah_fair},
+    presets={"paper": _cheetah_paper, "fair": _cheetah_fair, "field": _cheetah_field},
 )
 TASKS = (
     Task(
@@ -68,7 +82,7 @@ TASKS = (
         steps=300_000,
         eval_every=5_000,
         sizes={"observation_size": 11, "action_size": 2, "episode_length": 50},
-        presets={"paper": _reacher_paper, "fair": _reacher_fair},
+        presets={"paper": _reacher_paper, "fair": _reacher_fair, "field": _reacher_field},
     ),
     _CHEETAH,
     replace(
@@ -77,6 +91,6 @@ TASKS = (
         make="feasible/HalfCheetahBox-v0",
         title="the same robot with the bounds of its actions only",
         words="|a_i| <= 1",
-        presets={"paper": _box_paper, "fair": _box_fair},
+        presets={"paper": _box_paper, "fair": _box_fair, "field": _cheetah_field},
     ),
 )
