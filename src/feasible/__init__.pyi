@@ -8,6 +8,7 @@ from feasible.agents import FOCOPS as FOCOPS
 from feasible.agents import NFWPO as NFWPO
 from feasible.agents import PPO as PPO
 from feasible.agents import SAC as SAC
+from feasible.agents import TD3 as TD3
 from feasible.agents import TRPO as TRPO
 from feasible.agents import Agent as Agent
 from feasible.agents import DDPGOptLayer as DDPGOptLayer

@@ -418,6 +418,19 @@ class ProjectedGradient(_Named):
         super().__init__(env, seed, settings)
 
 
+class TD3(_Named):
+    """TD3 whose proposals are projected before they are executed: twin critics, smoothed targets, a delayed actor.
+
+    With `map="radial"` or `"alpha"` and `output="linear"` proposals are feasible themselves; with
+    `critic_at="proposed"` the critic values proposals, which the environment repairs.
+    """
+
+    method = "td3-projection"
+
+    def __init__(self, env: Env, *, seed: int = 0, **settings: Unpack[DDPGSettings]):
+        super().__init__(env, seed, settings)
+
+
 class SAC(_Named):
     """Soft actor-critic whose samples are projected before they are executed."""
 

@@ -335,3 +335,88 @@ def test_the_rows_of_a_batch_reach_the_actor_and_the_critic() -> None:
     rows = [leaves(gradient(row(i))) for i in range(16)]
     for whole, parts in zip(leaves(gradient(batch)), zip(*rows, strict=True), strict=True):
         np.testing.assert_allclose(whole, np.mean(parts, axis=0), rtol=1e-9, atol=1e-14)
+
+
+def test_td3_without_its_three_changes_is_ddpg_bit_for_bit() -> None:
+    plain, changed = small(PolicyGradient()), small(PolicyGradient(), delayed_targets=True, target_noise=0.0)
+    state = filled(plain)
+    ours, theirs = (
+        jax.jit(partial(a.update, spec=SPEC, due=BOTH))(state, key=jax.random.key(3))[0] for a in (plain, changed)
+    )
+    for one, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_delayed_targets_follow_only_with_the_actor() -> None:
+    algorithm = small(PolicyGradient(), delayed_targets=True)
+    state = filled(algorithm)
+    for due in (frozenset({"critic"}), BOTH):
+        after, _ = jax.jit(partial(algorithm.update, spec=SPEC, due=due))(state, key=jax.random.key(3))
+        moved = not np.array_equal(after.target_critic.layers[0].weight, state.target_critic.layers[0].weight)
+        assert moved == ("actor" in due)
+        assert not np.array_equal(after.critic.layers[0].weight, state.critic.layers[0].weight)
+
+
+def test_a_critic_of_proposals_learns_from_them_and_from_the_target_s_output() -> None:
+    algorithm = small(ThroughProjection(), critic_at="proposed")
+    state = filled(algorithm)
+    batch = draw(state.replay, algorithm.batch_size, jax.random.key(1), SPEC)
+    low, high = np.asarray(SPEC.low), np.asarray(SPEC.high)
+    errors = []
+    for i in range(16):
+        next_obs = np.asarray(batch.next_obs[i])
+        future = critic_value(state.target_critic, next_obs, actor_output(state.target_actor, next_obs, low, high))
+        target = float(batch.reward[i]) + 0.8 * float(batch.continues[i]) * future
+        errors.append(critic_value(state.critic, np.asarray(batch.obs[i]), np.asarray(batch.proposed[i])) - target)
+    loss, _ = jax.jit(algorithm.critic_loss)(state.critic, state, SPEC, batch, jax.random.key(2))
+    assert float(loss) == pytest.approx(np.mean(np.square(errors)), rel=1e-9)
+    drawn = jax.vmap(partial(algorithm.warmup_proposal, SPEC, batch.obs[0]))(jax.random.split(jax.random.key(0), 200))
+    assert np.mean(np.linalg.norm(drawn, axis=1) > radius(np.asarray(batch.obs[0]))) > 0.1  # also outside the set
+
+
+def test_the_penalty_is_the_mean_distance_of_outputs_from_their_sets() -> None:
+    """Of the gradient with respect to the last bias, by differences of distances that NumPy knows."""
+    plain, penalised = small(PolicyGradient(), output="linear"), small(PolicyGradient(), output="linear", penalty=0.7)
+    state = filled(plain)
+    state = eqx.tree_at(lambda s: s.actor, state, new(plain, SPEC, 4).actor)
+    state = eqx.tree_at(lambda s: s.actor.layers[-1].bias, state, replace_fn=lambda bias: bias + 0.5)
+    batch = draw(state.replay, 16, jax.random.key(1), SPEC)
+    grads = [jax.jit(a.actor_gradient, static_argnums=())(state, SPEC, batch)[0] for a in (plain, penalised)]
+    found = (grads[1].layers[-1].bias - grads[0].layers[-1].bias) / 0.7
+    obs = np.asarray(batch.obs)
+    outputs = np.asarray(jax.vmap(lambda o: state.actor(o, SPEC.low, SPEC.high))(batch.obs))
+
+    def distance(shift: NDArray) -> float:
+        points = outputs + shift
+        return float(np.mean([np.linalg.norm(p - in_ball(p, radius(o))) for p, o in zip(points, obs, strict=True)]))
+
+    n = SPEC.action_size
+    expected = [(distance(1e-6 * e) - distance(-1e-6 * e)) / 2e-6 for e in np.eye(n)]
+    assert distance(np.zeros(n)) > 0.01
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["alpha", "radial"])
+def test_the_gradient_through_a_map_is_that_of_the_critic_s_mean_value(kind: str) -> None:
+    """By differences in the last bias of the actor, through map and critic."""
+    algorithm = small(PolicyGradient(), map=kind, output="linear")
+    state = eqx.tree_at(lambda s: s.actor, filled(algorithm), new(algorithm, SPEC, 4).actor)
+    state = eqx.tree_at(lambda s: s.actor.layers[-1].bias, state, replace_fn=lambda bias: bias + 0.3)
+    batch = draw(state.replay, 16, jax.random.key(1), SPEC)
+
+    @jax.jit
+    def value(shift: jax.Array) -> jax.Array:
+        def one(obs: jax.Array) -> jax.Array:
+            output = state.actor(obs, SPEC.low, SPEC.high) + shift
+            middle, half = 0.5 * (SPEC.low + SPEC.high), 0.5 * (SPEC.high - SPEC.low)
+            v = middle + half * output  # a ball around zero
+            g = jnp.linalg.norm(v) / radius(obs)
+            scale = 1 / jnp.maximum(g, 1.0) if kind == "alpha" else jnp.tanh(g) / g
+            return state.critic(obs, scale * v)
+
+        return jnp.mean(jax.vmap(one)(batch.obs))
+
+    grads, _ = jax.jit(algorithm.actor_gradient)(state, SPEC, batch)
+    eye = np.eye(SPEC.action_size)
+    expected = [-float(value(1e-6 * e) - value(-1e-6 * e)) / 2e-6 for e in eye]
+    np.testing.assert_allclose(grads.layers[-1].bias, expected, rtol=1e-5, atol=1e-8)

@@ -6,6 +6,7 @@ radius * c / |c|. For the clipped-action gradient a box takes the ball's place, 
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -28,9 +29,10 @@ IN_BOX = Spec(1, LOW, HIGH, lambda obs: Box(-obs[0] * jnp.ones(2), obs[0] * jnp.
 ROLLOUTS = {"horizon": 256, "minibatch": 64, "epochs": 10, "hidden_layers": (16,)}
 
 
-def ddpg(rule: ActorRule, shaping: float = 0.0) -> DDPG:
+def ddpg(rule: ActorRule, shaping: float = 0.0, **settings: object) -> DDPG:
     return DDPG(
         rule=rule,
+        **settings,  # pyright: ignore[reportArgumentType]
         noise=0.2,
         shaping=shaping,
         warmup=0,
@@ -53,6 +55,7 @@ SOFT = SAC(
     rate=3e-3,
     hidden_layers=(16,),
 )
+TD3 = {"twin": True, "target_noise": 0.1, "actor_interval": 2, "delayed_targets": True, "target_ratio": 0.01}
 METHODS: dict[str, tuple[Algorithm, Spec, int]] = {
     "nfwpo": (ddpg(FrankWolfe(0.1)), IN_BALL, 2_000),
     "ddpg-projection": (ddpg(PolicyGradient()), IN_BALL, 2_000),
@@ -62,6 +65,18 @@ METHODS: dict[str, tuple[Algorithm, Spec, int]] = {
     "ppo-projection": (PPO(**ROLLOUTS, rate=3e-3), IN_BALL, 8_000),
     "trpo-projection": (TRPO(**ROLLOUTS, divergence=0.05), IN_BALL, 16_000),
     "focops-projection": (FOCOPS(**ROLLOUTS, rate=3e-3, divergence=0.1, reach=0.1), IN_BALL, 8_000),
+    "td3-projection": (ddpg(PolicyGradient(), **TD3), IN_BALL, 3_000),
+    "td3-proposed": (ddpg(PolicyGradient(), **TD3, critic_at="proposed"), IN_BALL, 3_000),
+    "td3-optlayer": (ddpg(ThroughProjection(), **TD3), IN_BALL, 3_000),
+    "td3-nfwpo": (ddpg(FrankWolfe(0.1), **TD3), IN_BALL, 3_000),
+    "td3-alpha": (ddpg(PolicyGradient(), **TD3, map="alpha", output="linear"), IN_BALL, 3_000),
+    "td3-radial": (ddpg(PolicyGradient(), **TD3, map="radial", output="linear"), IN_BALL, 3_000),
+    "sac-proposed": (replace(SOFT, critic_at="proposed"), IN_BALL, 2_000),
+    "sac-alpha": (replace(SOFT, map="alpha"), IN_BALL, 2_000),
+    "sac-radial": (replace(SOFT, map="radial"), IN_BALL, 2_000),
+    "sac-truncated": (replace(SOFT, map="truncated", directions=16, entropy_weight=0.05), IN_BALL, 2_000),
+    "ppo-radial": (PPO(**ROLLOUTS, rate=3e-3, map="radial"), IN_BALL, 8_000),
+    "ppo-truncated": (PPO(**ROLLOUTS, rate=3e-3, map="truncated", directions=16), IN_BALL, 8_000),
     "ppo-capg": (PPO(**ROLLOUTS, rate=3e-3, capg=True), IN_BOX, 8_000),
     "trpo-capg": (TRPO(**ROLLOUTS, divergence=0.05, capg=True), IN_BOX, 16_000),
 }

@@ -14,7 +14,8 @@ from feasible.algorithms import settings
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.description import meanings, setting_types, settings_of
 from feasible.catalogue.keywords import ByTheBox
-from feasible.catalogue.registry import METHODS, TASKS, algorithm_of
+from feasible.catalogue.registry import METHODS, TASKS, algorithm_of, preset_for
+from feasible.catalogue.task import DEFAULT
 from feasible.constraints import ConstrainedEnv
 
 AGENTS: list[type[Agent]] = [
@@ -103,8 +104,8 @@ def test_help_says_what_every_setting_is(agent: type[Agent], env: ConstrainedEnv
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_setting_has_one_sentence(name: str) -> None:
-    task = next(task for task in TASKS.values() if name in task.preset("paper"))
-    algorithm = algorithm_of(task, name, "paper")
+    task = next(task for task in TASKS.values() if preset_for(task, name) != DEFAULT)
+    algorithm = algorithm_of(task, name)
     known = meanings(algorithm)
     assert set(known) == set(settings_of(algorithm))
     assert all(text.endswith(".") for text in known.values())

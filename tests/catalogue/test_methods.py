@@ -13,7 +13,7 @@ from feasible.algorithms.fwpo_critic import BikeTable
 from feasible.algorithms.on_policy import OnPolicy
 from feasible.algorithms.sac import SAC
 from feasible.catalogue import registry
-from feasible.catalogue.registry import METHODS, TASKS, algorithm_of, find_method
+from feasible.catalogue.registry import METHODS, TASKS, algorithm_of, find_method, preset_for
 
 NETWORKED = ["reacher", "halfcheetah", "nsfnet", "bss-5"]
 # Table 3 of the paper, columns as above.
@@ -38,6 +38,7 @@ AGENTS: dict[str, type[Agent]] = {
     "ddpg-optlayer": feasible.DDPGOptLayer,
     "projected-gradient": feasible.ProjectedGradient,
     "sac-projection": feasible.SAC,
+    "td3-projection": feasible.TD3,
     "ppo-projection": feasible.PPO,
     "trpo-projection": feasible.TRPO,
     "focops-projection": feasible.FOCOPS,
@@ -183,10 +184,52 @@ def test_an_unknown_setting_names_the_nearest(wrong: str, right: str) -> None:
 def test_a_method_of_other_tasks_and_an_unknown_preset_are_refused() -> None:
     with pytest.raises(ValueError, match="'fwpo' is not in the preset 'paper' of the task 'reacher', which has nfwpo"):
         algorithm_of(TASKS["reacher"], "fwpo", "paper")
-    with pytest.raises(ValueError, match="the task 'reacher' has no preset 'best'; it has paper, fair, default"):
+    with pytest.raises(ValueError, match="the task 'reacher' has no preset 'best'; it has paper, fair, field, default"):
         algorithm_of(TASKS["reacher"], "nfwpo", "best")
 
 
 def test_methods_know_their_names() -> None:
     assert all(name == method.name and method.title and method.summary for name, method in METHODS.items())
-    assert {algo for task in TASKS.values() for algo in task.preset("paper")} == set(METHODS)
+    assert {algo for task in TASKS.values() for preset in task.presets for algo in task.preset(preset)} == set(METHODS)
+
+
+def test_a_method_that_the_first_preset_does_not_have_is_of_the_next_that_does() -> None:
+    assert preset_for(TASKS["halfcheetah"], "nfwpo") == "paper"
+    assert preset_for(TASKS["halfcheetah"], "td3-radial") == "field"
+    assert preset_for(TASKS["bss-5"], "td3-radial") == "default"
+    assert algorithm_of(TASKS["halfcheetah"], "td3-radial") == algorithm_of(TASKS["halfcheetah"], "td3-radial", "field")
+
+
+FIELD = {"reacher": (0.98, 200_000, 0.05), "halfcheetah": (0.99, 1_000_000, 0.01)}  # discount, replay, Frank-Wolfe step
+
+
+@pytest.mark.parametrize("task", FIELD)
+def test_the_fields_td3_has_the_published_settings(task: str) -> None:
+    discount, replay, step = FIELD[task]
+    for name in ("projection", "proposed", "optlayer", "nfwpo", "alpha", "radial"):
+        algorithm = ddpg(task, f"td3-{name}", "field")
+        assert (algorithm.twin, algorithm.actor_interval, algorithm.delayed_targets) == (True, 2, True)
+        assert (algorithm.actor_rate, algorithm.critic_rate, algorithm.batch_size) == (1e-3, 1e-3, 100)
+        assert (algorithm.target_noise, algorithm.noise, algorithm.target_ratio) == (0.2, 0.1, 0.005)
+        assert (algorithm.discount, algorithm.replay_size, algorithm.warmup) == (discount, replay, 10_000)
+        assert algorithm.hidden_layers == (400, 300)
+        assert algorithm.map == (name if name in ("alpha", "radial") else "projection")
+        assert algorithm.critic_at == ("proposed" if name == "proposed" else "executed")
+        assert isinstance(algorithm.rule, RULES.get(f"ddpg-{name}", RULES.get(name, PolicyGradient)))
+        if isinstance(algorithm.rule, FrankWolfe):
+            assert algorithm.rule.step == step
+
+
+@pytest.mark.parametrize("name", ["sac-projection", "sac-proposed", "sac-alpha", "sac-radial", "sac-truncated"])
+def test_the_fields_sac_has_the_published_settings(name: str) -> None:
+    cheetah, reacher = (algorithm_of(TASKS[task], name, "field") for task in ("halfcheetah", "reacher"))
+    assert isinstance(cheetah, SAC)
+    assert isinstance(reacher, SAC)
+    assert (cheetah.rate, cheetah.batch_size, cheetah.target_ratio, cheetah.hidden_layers) == (
+        3e-4,
+        256,
+        5e-3,
+        (256,) * 2,
+    )
+    assert (reacher.rate, reacher.discount, reacher.target_ratio, reacher.replay_size) == (7.3e-4, 0.98, 0.02, 300_000)
+    assert cheetah.entropy_target == reacher.entropy_target == "auto"

@@ -27,7 +27,7 @@ def test_lengths_and_evaluations_are_the_papers() -> None:
     for task in TASKS.values():
         name = "halfcheetah" if task.name == "halfcheetah-box" else task.name  # the tables have no column of its own
         assert (task.steps, task.eval_every, task.episodes) == (STEPS[name], EVAL_EVERY[name], 10)
-        assert list(task.presets) == ["paper", "fair"]
+        assert list(task.presets)[:2] == ["paper", "fair"]
         assert task.first_preset == "paper"
 
 

@@ -21,7 +21,7 @@ from feasible.algorithms.base import Spec
 from feasible.algorithms.densities import boundary_log_density, radial_log_det
 from feasible.algorithms.gaussian import SquashedGaussian, gaussian_log_density
 from feasible.algorithms.maps import Hull, alpha, gauge, radial, tanh_ratio
-from feasible.algorithms.truncated import Truncated, spread_directions
+from feasible.algorithms.truncated import WITHIN, Truncated, spread_directions
 from feasible.sets.base import ActionSet
 
 Action = Float[Array, " n"]
@@ -142,12 +142,12 @@ class TruncatedHead(InHull):
     ) -> Drawn:
         ways_key, key = jax.random.split(key)
         ways = spread_directions(ways_key, self.directions, hull.dim, mean.dtype)
-        policy = Truncated.of(region, hull, radial(region, hull, mean), std, ways)
+        policy = Truncated.of(region, hull, self.brought(region, hull, mean), std, ways)
         y, log_choice = policy.sample(key)
         return Drawn(hull.action(y), policy.log_density(y), log_choice)
 
     def brought(self, region: ActionSet, hull: Hull, mean: Float[Array, " d"]) -> Float[Array, " d"]:
-        return radial(region, hull, mean)
+        return WITHIN * radial(region, hull, mean)
 
 
 HEADS: dict[str, Head] = {"squash": Squash(), "alpha": AlphaHead(), "radial": RadialHead()}

@@ -193,7 +193,7 @@ class OnPolicy(Algorithm[OnPolicyState]):
     ) -> Decision:
         """The proposal of a map into the set. Samples are what densities are of: before `radial`, or inside."""
         frame = Frame.of(spec, spec.feasible_set(obs))
-        sample, y = normal.mean, frame.radial(normal.mean)
+        sample, y = normal.mean, frame.mean(normal.mean) if self.map == "truncated" else frame.radial(normal.mean)
         intended = frame.hull.action(y)
         if explore and self.map == "radial":
             sample = normal.sample(key)

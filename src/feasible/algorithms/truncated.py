@@ -18,6 +18,7 @@ unbiased given the directions.
 """
 
 import math
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -33,8 +34,10 @@ from feasible.sets.integer_allocation import IntegerAllocation
 Coordinates = Float[Array, " d"]
 Scalar = Float[Array, ""]
 HALVINGS, STEPS = 12, 3  # of the radius: bisection, then Newton's steps
+WITHIN = 0.99  # how far out a mean may be: on the boundary itself, rays along it have no length and no derivative
 
 
+@partial(jax.custom_jvp, nondiff_argnums=(1,))
 def log_chi(r: Float[Array, "*k"], dim: int) -> Float[Array, "*k"]:
     """log P(dim/2, r^2/2): how likely a standard Gaussian in `dim` dimensions is shorter than r.
 
@@ -50,6 +53,16 @@ def log_chi(r: Float[Array, "*k"], dim: int) -> Float[Array, "*k"]:
     below = a * jnp.log(small) - small - math.lgamma(a + 1.0) + jnp.log(series)
     large = jnp.where(low, a + 1.0, jnp.minimum(x, 4.0 * a + 100.0))  # beyond, the tail is nothing in any precision
     return jnp.where(low, below, jnp.log1p(-_tail(large, dim)))
+
+
+@log_chi.defjvp
+def _log_chi_slope(dim: int, at: tuple[Array], along: tuple[Array]) -> tuple[Array, Array]:
+    """The density of chi over its distribution, which for small r is dim / r."""
+    (r,), (dr,) = at, along
+    value = log_chi(r, dim)
+    log_r = jnp.log(jnp.maximum(r, jnp.finfo(r.dtype).tiny ** 0.5))
+    log_density = (dim - 1) * log_r - 0.5 * jnp.square(r) - (0.5 * dim - 1) * math.log(2) - math.lgamma(0.5 * dim)
+    return value, jnp.exp(log_density - value) * dr
 
 
 def _tail(x: Array, dim: int) -> Array:
@@ -129,10 +142,14 @@ class Frame(eqx.Module):
     def radial(self, output: Coordinates) -> Coordinates:
         return radial(self.region, self.hull, self.start + self.unit * output)
 
+    def mean(self, output: Coordinates) -> Coordinates:
+        """The mean of a restricted Gaussian: brought inside by `radial`, and off the boundary."""
+        return WITHIN * self.radial(output)
+
     def truncated(self, normal: Normal, directions: Float[Array, "k d"]) -> Truncated:
-        """The Gaussian with its mean brought inside by `radial`, restricted to the set."""
+        """The Gaussian restricted to the set."""
         std = self.unit * jnp.exp(normal.log_std)
-        return Truncated.of(self.region, self.hull, self.radial(normal.mean), std, directions)
+        return Truncated.of(self.region, self.hull, self.mean(normal.mean), std, directions)
 
 
 def inverse_chi(log_level: Scalar, highest: Scalar, dim: int) -> Scalar:
@@ -144,12 +161,12 @@ def inverse_chi(log_level: Scalar, highest: Scalar, dim: int) -> Scalar:
         beyond = log_chi(middle, dim) > goal
         return jnp.where(beyond, low, middle), jnp.where(beyond, middle, high)
 
+    def refined(_: int, r: Scalar) -> Scalar:
+        return jnp.clip(r - (log_chi(r, dim) - goal) / jax.grad(log_chi)(r, dim), low, high)
+
     goal, top = jax.lax.stop_gradient(log_level), jax.lax.stop_gradient(highest)
     low, high = jax.lax.fori_loop(0, HALVINGS, halved, (jnp.zeros_like(top), top))
-    r = 0.5 * (low + high)
-    for _ in range(STEPS):
-        value, slope = jax.value_and_grad(log_chi)(r, dim)
-        r = jnp.clip(r - (value - goal) / slope, low, high)
+    r = jax.lax.fori_loop(0, STEPS, refined, 0.5 * (low + high))
     slope = jax.grad(log_chi)(r, dim)
     # One step more, in which the level carries its derivative: dr = d log_level / (log F)'(r).
     return jnp.minimum(r + (log_level - jax.lax.stop_gradient(log_level)) / jax.lax.stop_gradient(slope), highest)

@@ -1,0 +1,165 @@
+"""Maps into sets: feasible everywhere, exact derivatives against differences, the identity at the centre, flat sets."""
+
+import functools
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from feasible.algorithms.base import Spec
+from feasible.algorithms.densities import radial_log_det
+from feasible.algorithms.gaussian import Normal
+from feasible.algorithms.maps import MAPS, Hull, alpha, gauge, radial, trouble_inside
+from feasible.algorithms.truncated import Frame, spread_directions
+from feasible.sets import (
+    ActionSet,
+    Allocation,
+    AllocationAtMost,
+    Ball,
+    Box,
+    EllipsoidBox,
+    IntegerAllocation,
+    Polytope,
+    PositivePowerBox,
+    WeightedL1Box,
+)
+
+SETS: dict[str, ActionSet] = {
+    "ball": Ball([0.2, -0.1, 0.0], 0.7),
+    "box": Box([-1.0, -0.5, 0.0], [0.5, 0.5, 2.0]),
+    "weighted-l1": WeightedL1Box([1.0, -2.0, 0.0], 1.5, [1.0, 1.0, 0.5]),
+    "positive-power": PositivePowerBox([1.0, -2.0, 0.5], 0.5, [1.0, 1.0, 1.0]),
+    "allocation": Allocation(1.0, [0.0, 0.0, 0.1], [0.8, 0.6, 0.9]),
+    "allocation-at-most": AllocationAtMost(1.0, [0.0, 0.0, 0.1], [0.8, 0.6, 0.9]),
+    "integers": IntegerAllocation(9, [0, 0, 0], [5, 5, 5]),
+    "ellipsoid": EllipsoidBox(np.diag([1.0, 2.0, 4.0]) + 0.2, 0.8, [1.0, 0.4, 1.0]),
+    "polytope": Polytope([[1.0, 1.0, 0.0], [0.0, -1.0, 1.0]], [0.5, 0.4], [-1.0] * 3, [1.0] * 3),
+    "plane": Polytope([[1.0, -1.0, 0.0]], [0.3], [-1.0] * 3, [1.0] * 3, [[1.0, 2.0, -1.0]], [0.4]),
+}
+BROUGHT: dict[str, Callable[[ActionSet, Hull, jax.Array], jax.Array]] = {"alpha": alpha, "radial": radial}
+every_set = pytest.mark.parametrize("name", SETS)
+
+
+@functools.cache
+def asked(name: str) -> dict[str, np.ndarray]:
+    """Both maps of a set at random points, with their Jacobians and the gauge, in one program."""
+    region, rng = SETS[name], np.random.default_rng(3)
+    d = region.hull_dim
+    y = rng.normal(size=(60, d)) * float(region.scale) * rng.choice([0.05, 0.5, 2.0], size=(60, 1))
+    y[0] = 0.0
+
+    @jax.jit
+    def answers(region: ActionSet, y: jax.Array) -> dict[str, jax.Array]:
+        hull = Hull.of(region)
+        found = {"gauge": jax.vmap(lambda one: gauge(region, hull.centre, hull.lifted(one)))(y)}
+        for kind, brought in BROUGHT.items():
+            bring = functools.partial(brought, region, hull)
+            found[kind] = jax.vmap(bring)(y)
+            found[f"{kind} slope"] = jax.vmap(jax.jacfwd(bring))(y)
+            found[f"{kind} back"] = jax.vmap(jax.jacrev(bring))(y)
+            steps = 1e-6 * region.scale * jnp.eye(d)
+            ahead, behind = (jax.vmap(jax.vmap(bring), 1, 1)(y[:, None] + way * steps[None]) for way in (1, -1))
+            found[f"{kind} difference"] = jnp.swapaxes(ahead - behind, 1, 2) / (2e-6 * region.scale)
+        found["log det"] = jax.vmap(lambda g: radial_log_det(g, d))(found["gauge"])
+        found["action"] = jax.vmap(hull.action)(jnp.concatenate([found["alpha"], found["radial"]]))
+        found["violation"] = jax.vmap(region.violation)(found["action"])
+        return found
+
+    return {key: np.asarray(value) for key, value in answers(region, jnp.asarray(y)).items()} | {"y": y}
+
+
+@every_set
+def test_what_a_map_proposes_is_feasible(name: str) -> None:
+    found = asked(name)
+    assert np.max(found["violation"]) <= 1e-12 * float(SETS[name].scale)
+    assert np.mean(found["gauge"] > 1) > 0.1  # some were outside
+    assert np.mean(found["gauge"] < 1) > 0.1
+
+
+@every_set
+def test_inside_alpha_changes_nothing_and_radial_goes_a_hyperbolic_tangent_of_the_way(name: str) -> None:
+    found = asked(name)
+    inside, g = found["gauge"] <= 1, found["gauge"][:, None]
+    np.testing.assert_allclose(found["alpha"][inside], found["y"][inside], rtol=1e-14)
+    np.testing.assert_allclose(found["alpha"][~inside], (found["y"] / np.where(g > 0, g, 1))[~inside], rtol=1e-12)
+    np.testing.assert_allclose(g * found["radial"], np.tanh(g) * found["y"], atol=1e-9)
+
+
+@every_set
+@pytest.mark.parametrize("kind", BROUGHT)
+def test_derivatives_are_those_of_differences(name: str, kind: str) -> None:
+    """At the centre, too; where a kink is near, differences are of no use."""
+    found = asked(name)
+    slope, apart = found[f"{kind} slope"], np.abs(found[f"{kind} slope"] - found[f"{kind} difference"]).max(axis=(1, 2))
+    np.testing.assert_allclose(slope, found[f"{kind} back"], atol=1e-10)
+    np.testing.assert_allclose(slope[0], np.eye(slope.shape[1]), atol=1e-12)
+    assert np.mean(apart < 1e-5) > 0.9
+    assert apart[0] < 1e-5
+
+
+@every_set
+def test_the_log_determinant_of_radial_is_that_of_its_jacobian(name: str) -> None:
+    found = asked(name)
+    near = found["gauge"] < 6  # further out the Jacobian's own digits are gone
+    sign, logdet = np.linalg.slogdet(found["radial slope"][near])
+    assert np.all(sign > 0)
+    np.testing.assert_allclose(found["log det"][near], logdet, atol=1e-6)
+
+
+@every_set
+def test_a_hull_has_an_orthonormal_basis_of_its_directions(name: str) -> None:
+    region = SETS[name]
+    basis = np.asarray(region.hull_basis())
+    assert basis.shape == (region.dim, region.hull_dim)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(region.hull_dim), atol=1e-12)
+    points = np.stack([np.asarray(region.sample(key)) for key in jax.random.split(jax.random.key(0), 5)])
+    offsets = points - np.asarray(region.centre())
+    np.testing.assert_allclose(offsets @ basis @ basis.T, offsets, atol=1e-9 * float(region.scale))
+
+
+def power(obs: jax.Array) -> ActionSet:
+    """As HalfCheetah's, with a budget that nearly vanishes in some states."""
+    return WeightedL1Box(obs[:6], jnp.abs(obs[6]) + 1e-3, jnp.ones(6, obs.dtype))
+
+
+def shares(obs: jax.Array) -> ActionSet:
+    return Allocation(1.0, jnp.zeros(6, obs.dtype), 0.2 + jnp.abs(obs[:6]))
+
+
+STATES = 50_000
+
+
+@pytest.mark.parametrize("constraint", [power, shares])
+def test_proposals_are_feasible_in_very_many_states(constraint: Callable[[jax.Array], ActionSet]) -> None:
+    """In float32, with exploration: of both maps and of the restricted Gaussian, before any projection."""
+    rng = np.random.default_rng(0)
+    spec = Spec(7, jnp.full(6, -1.0, jnp.float32), jnp.ones(6, jnp.float32), constraint)
+    obs = jnp.asarray(rng.normal(size=(STATES, 7)) * 5, jnp.float32)
+    d = spec.region.hull_dim
+    outputs = jnp.asarray(rng.normal(size=(STATES, d)) * rng.choice([0.1, 1, 10], size=(STATES, 1)), jnp.float32)
+
+    @jax.jit
+    @jax.vmap
+    def violations(obs: jax.Array, output: jax.Array, key: jax.Array) -> jax.Array:
+        region = spec.feasible_set(obs)
+        noise = jax.random.normal(key, output.shape, output.dtype)
+        points = [MAPS[kind].explored(spec, region, output, jnp.float32(0.3), noise) for kind in ("alpha", "radial")]
+        frame = Frame.of(spec, region)
+        ways = spread_directions(key, 8, d, obs.dtype)
+        points.append(frame.hull.action(frame.truncated(Normal(output, noise), ways).sample(key)[0]))
+        return jnp.stack([region.violation(point) / region.tolerance for point in points])
+
+    found = violations(obs, outputs, jax.random.split(jax.random.key(1), STATES))
+    assert found.shape == (STATES, 3)
+    assert float(jnp.max(found)) <= 1  # NaN is not
+
+
+def test_a_centre_without_room_is_named_with_what_can_be_used() -> None:
+    assert trouble_inside(SETS["box"], "alpha") is None
+    said = trouble_inside(Box([0.0, 1.0], [1.0, 1.0]), "alpha")
+    assert said is not None
+    assert "map='alpha'" in said
+    assert "td3-projection, sac-projection or ppo-projection" in said
+    assert np.isnan(gauge(Ball([0.0, 0.0], 0.0), jnp.zeros(2), jnp.ones(2)))
