@@ -22,9 +22,10 @@ def _table_4() -> "Algorithms":
 
 
 def _five_paper() -> "Algorithms":
-    from feasible.catalogue.presets import table_3
+    from feasible.catalogue.presets import aram, table_3
 
-    return table_3(frank_wolfe_step=0.05, shaping=4.0, noise=5.0)
+    column = table_3(frank_wolfe_step=0.05, shaping=4.0, noise=5.0)
+    return {**column, "aram": aram(steps=100_000, reward_scale=100.0, reward_shift=2.0)}
 
 
 def _five_fair() -> "Algorithms":

@@ -59,6 +59,13 @@ def _sac(spec: "Spec") -> "Algorithm":
     return SAC(warmup=1_000, interval=1, updates=1, batch_size=64)
 
 
+def _aram(spec: "Spec") -> "Algorithm":
+    from feasible.algorithms.aram import ARAM
+
+    del spec
+    return ARAM(warmup=1_000, learning_starts=1_000, batch_size=256)
+
+
 def _ppo(capg: bool) -> "Callable[[Spec], Algorithm]":
     def make(spec: "Spec") -> "Algorithm":
         from feasible.algorithms.ppo import PPO
@@ -157,6 +164,12 @@ METHODS = (
         "ProjectedGradient",
         "regression of the policy to feasible reference actions found by a projected gradient step on the critic",
         _neural(_projected_gradient),
+    ),
+    Method(
+        "aram",
+        "ARAM",
+        "soft actor-critic with acceptance-rejection: rejected proposals are steps of an augmented process",
+        _aram,
     ),
     Method(
         "ppo-capg",

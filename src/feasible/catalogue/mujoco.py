@@ -11,9 +11,10 @@ if TYPE_CHECKING:
 
 def _reacher_paper() -> "Algorithms":
     from feasible.algorithms.focops import FOCOPS
-    from feasible.catalogue.presets import table_3
+    from feasible.catalogue.presets import aram, table_3
 
     column = table_3(frank_wolfe_step=0.05, shaping=1 / 7, noise=0.1, warmup=1_000, replay_size=10_000, output="tanh")
+    column["aram"] = aram(steps=300_000, reward_shift=1.0, warmup=1_000)
     return {**column, "focops-projection": FOCOPS(horizon=64, multiplier_rate=0.01)}
 
 
@@ -24,9 +25,10 @@ def _reacher_fair() -> "Algorithms":
 
 
 def _cheetah_paper() -> "Algorithms":
-    from feasible.catalogue.presets import table_3
+    from feasible.catalogue.presets import aram, table_3
 
-    return table_3(frank_wolfe_step=0.01, shaping=3.0, noise=0.1, output="tanh")
+    column = table_3(frank_wolfe_step=0.01, shaping=3.0, noise=0.1, output="tanh")
+    return {**column, "aram": aram(steps=1_000_000)}
 
 
 def _cheetah_fair() -> "Algorithms":

@@ -9,9 +9,12 @@ if TYPE_CHECKING:
 
 
 def _paper() -> "Algorithms":
-    from feasible.catalogue.presets import table_3
+    from feasible.catalogue.presets import aram, table_3
 
-    return table_3(frank_wolfe_step=0.05, shaping=1 / 4, noise=3.0, replay_size=50_000, interval=50, sac_batch_size=16)
+    column = table_3(
+        frank_wolfe_step=0.05, shaping=1 / 4, noise=3.0, replay_size=50_000, interval=50, sac_batch_size=16
+    )
+    return {**column, "aram": aram(steps=500_000, reward_scale=10.0)}
 
 
 def _fair() -> "Algorithms":
