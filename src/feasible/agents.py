@@ -282,26 +282,46 @@ class Agent:
 
 
 @overload
-def agent(method: Literal["nfwpo"], env: Env, *, seed: int = 0, **settings: Unpack[FrankWolfeSettings]) -> Agent: ...
-@overload
 def agent(
-    method: Literal["ddpg-projection", "ddpg-shaping"], env: Env, *, seed: int = 0, **settings: Unpack[DDPGSettings]
+    method: Literal["nfwpo", "td3-nfwpo"], env: Env, *, seed: int = 0, **settings: Unpack[FrankWolfeSettings]
 ) -> Agent: ...
 @overload
 def agent(
-    method: Literal["ddpg-optlayer"], env: Env, *, seed: int = 0, **settings: Unpack[ThroughProjectionSettings]
+    method: Literal["ddpg-projection", "ddpg-shaping", "td3-projection", "td3-proposed", "td3-alpha", "td3-radial"],
+    env: Env,
+    *,
+    seed: int = 0,
+    **settings: Unpack[DDPGSettings],
+) -> Agent: ...
+@overload
+def agent(
+    method: Literal["ddpg-optlayer", "td3-optlayer"],
+    env: Env,
+    *,
+    seed: int = 0,
+    **settings: Unpack[ThroughProjectionSettings],
 ) -> Agent: ...
 @overload
 def agent(
     method: Literal["projected-gradient"], env: Env, *, seed: int = 0, **settings: Unpack[ProjectedGradientSettings]
 ) -> Agent: ...
 @overload
-def agent(method: Literal["sac-projection"], env: Env, *, seed: int = 0, **settings: Unpack[SACSettings]) -> Agent: ...
+def agent(
+    method: Literal["sac-projection", "sac-proposed", "sac-alpha", "sac-radial", "sac-truncated"],
+    env: Env,
+    *,
+    seed: int = 0,
+    **settings: Unpack[SACSettings],
+) -> Agent: ...
 @overload
 def agent(method: Literal["aram"], env: Env, *, seed: int = 0, **settings: Unpack[ARAMSettings]) -> Agent: ...
 @overload
 def agent(
-    method: Literal["ppo-projection", "ppo-capg"], env: Env, *, seed: int = 0, **settings: Unpack[PPOSettings]
+    method: Literal["ppo-projection", "ppo-radial", "ppo-truncated", "ppo-capg"],
+    env: Env,
+    *,
+    seed: int = 0,
+    **settings: Unpack[PPOSettings],
 ) -> Agent: ...
 @overload
 def agent(

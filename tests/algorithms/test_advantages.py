@@ -72,15 +72,15 @@ def test_conjugate_gradient_is_a_dense_solve() -> None:
 
 def test_a_rollout_gives_back_what_was_recorded_by_time_and_copy() -> None:
     rng = np.random.default_rng(5)
-    rollout = no_rollout(6, 3, 2, 2, jnp.dtype(jnp.float64))
+    rollout = no_rollout(6, 3, 2, 2, jnp.dtype(jnp.float64), context=1)
     rows = []
     for k in range(12):  # the second half takes the place of the first
         x, next_x = rng.normal(size=(2, 3))
         sample, clipped, gains = rng.normal(size=(3, 2))
-        rows.append((x, sample, clipped, next_x, gains, k % 4 == 0, k % 2 == 0))
+        rows.append((x, sample, clipped, next_x, gains, rng.normal(size=1), k % 4 == 0, k % 2 == 0))
         arrays = [jnp.asarray(part) for part in rows[-1]]
         rollout = record(rollout, Step(*arrays))
-    taken = steps(rollout, 2, 3, 2)
+    taken = steps(rollout, 2, 3, 2, context=1)
     for time in range(3):
         for copy in range(2):
             for ours, theirs in zip(jax.tree.leaves(taken), rows[6 + 2 * time + copy], strict=True):

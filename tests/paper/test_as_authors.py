@@ -33,7 +33,7 @@ from feasible.run.train import train
 
 SOFT = "sac-projection"
 # Of the methods that others wrote, their settings are all that is known; projected gradients are not of the paper.
-FOREIGN = ("sac", "ppo", "trpo", "focops", "projected", "aram")
+FOREIGN = ("sac", "ppo", "trpo", "focops", "projected")
 EVERY = [
     (task, algo) for task, known in TASKS.items() for algo in known.preset("paper") if algo.split("-")[0] not in FOREIGN
 ]

@@ -66,11 +66,13 @@ def test_on_copies_killed_and_resumed_it_ends_as_an_undisturbed_run(tmp_path: Pa
     assert last["violation/proposed_count"] > 0  # pyright: ignore[reportOperatorIssue]
 
 
+@pytest.mark.slow
 def test_in_a_population_each_is_what_it_would_be_alone(tmp_path: Path) -> None:
     """Also where their numbers differ: the preference of acting is of the state."""
     spec, changes = toy_plant().spec, [{"preference": 0.9}, {"preference": 0.4, "reward_scale": 2.0}]
     together, alone = (
-        [run(tmp_path / name, seed, interval=1, **change) for seed, change in enumerate(changes)] for name in ("all", "one")
+        [run(tmp_path / name, seed, interval=1, **change) for seed, change in enumerate(changes)]
+        for name in ("all", "one")
     )
     assert train_together(together) == []
     for folder, other in zip(together, alone, strict=True):

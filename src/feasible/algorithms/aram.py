@@ -30,6 +30,7 @@ loss). As theirs: the first `warmup` steps draw uniformly from the action box, w
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -142,8 +143,8 @@ class ARAM(Algorithm[ARAMState]):
     """k2: what is then added to them."""
     entropy_weight: float = 0.2
     """Fixed weight of the entropy, or its start where `entropy_target` is given."""
-    entropy_target: float | None = None
-    """Entropy that the weight is tuned to; None: the weight is fixed."""
+    entropy_target: float | Literal["auto"] | None = None
+    """Entropy that the weight is tuned to, `auto` for minus the action's entries; None: the weight is fixed."""
     warmup: int = 10_000
     """First steps, with proposals drawn from the action box."""
     learning_starts: int = 1_024
@@ -289,7 +290,8 @@ class ARAM(Algorithm[ARAMState]):
         critics, critic_optimiser = adam_step(critic_rate, critic_grads, state.critic_optimiser, state.critics)
         log_weight, weight_optimiser = state.log_weight, state.weight_optimiser
         if self.entropy_target is not None:
-            gradient = entropy - self.entropy_target
+            auto = -float(spec.action_size)
+            gradient = entropy - (auto if self.entropy_target == "auto" else self.entropy_target)
             log_weight, weight_optimiser = adam_step(self.rate, gradient, weight_optimiser, log_weight)
         learned = state.learned + 1
         new = (

@@ -132,6 +132,10 @@ class Algorithm(eqx.Module, Generic[State]):
         """What acts in training in one of the copies of the environment: the same in all, unless it says otherwise."""
         return self.policy(state, explore=True)
 
+    def trouble(self, spec: Spec, obs: Float[Array, " o"]) -> str | None:
+        """Why the method cannot act at an observation, and what can; None where it can, as far as it knows."""
+        return None
+
     @abstractmethod
     def init(self, key: PRNGKeyArray, spec: Spec) -> State:
         """The state of a new agent on the task."""

@@ -51,11 +51,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from feasible.algorithms.actor_rules import STATES, ActorRule, regression_loss
 from feasible.algorithms.adam import adam_state, adam_step, after
 from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition, is_zero
-from feasible.algorithms.maps import MAPS, ActionMap
+from feasible.algorithms.maps import MAPS, ActionMap, distance, in_the_box, trouble_inside
 from feasible.algorithms.nets import Actor, Critic, Hidden, Output, Twin, blend
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
 from feasible.algorithms.statistics import Statistics, absorbed, no_statistics, seen, taken_apart, with_statistics
-from feasible.sets.ball import safe_norm
 
 NOISE_REACH = 2.5  # deviations: TD3 draws with 0.2 and clips at 0.5
 
@@ -143,6 +142,9 @@ class DDPG(Algorithm[DDPGState]):
     def environments(self) -> int:
         return self.copies
 
+    def trouble(self, spec: Spec, obs: Float[Array, " o"]) -> str | None:
+        return None if self.map == "projection" else trouble_inside(spec.feasible_set(obs), self.map)
+
     def init(self, key: PRNGKeyArray, spec: Spec) -> DDPGState:
         actor_key, critic_key = jax.random.split(key)
         o, n, outputs = spec.observation_size, spec.action_size, self.action_map.outputs(spec.region)
@@ -176,9 +178,8 @@ class DDPG(Algorithm[DDPGState]):
         return spec.decide(obs, proposed, intended)
 
     def warmup_proposal(self, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray) -> Float[Array, " n"]:
-        """A critic of proposals must see such outside the set, too."""
         if self.critic_at == "proposed":
-            return jax.random.uniform(key, spec.low.shape, spec.low.dtype, spec.low, spec.high)
+            return in_the_box(spec, key)
         return super().warmup_proposal(spec, obs, key)
 
     def observe(self, state: DDPGState, spec: Spec, transition: Transition) -> DDPGState:
@@ -247,9 +248,7 @@ class DDPG(Algorithm[DDPGState]):
             action = self.action_map.action(spec, region, output)
             if is_zero(self.penalty):
                 return action, jnp.zeros((), action.dtype)
-            point = self.action_map.point(spec, region, output)
-            # The derivative of a distance is that to the nearest point, held fixed.
-            return action, safe_norm(point - jax.lax.stop_gradient(region.project(point)))
+            return action, distance(region, self.action_map.point(spec, region, output))
 
         def loss(actor: Actor) -> tuple[Array, Metrics]:
             actions, outside = jax.vmap(answered, in_axes=(0, None))(batch.obs, actor)

@@ -20,14 +20,11 @@ a concave function. The integral is taken by Gauss and Legendre's rule with 48 p
 by 20, in log space: nothing cancels and nothing overflows. The limits carry no derivative, the integrand does.
 """
 
-from typing import Protocol
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
-from feasible.algorithms.base import Spec
 from feasible.algorithms.gaussian import gaussian_log_density
 from feasible.algorithms.maps import Hull, gauge, tanh_ratio
 from feasible.sets.base import ActionSet

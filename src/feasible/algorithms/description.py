@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from itertools import pairwise
 from types import UnionType
-from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from feasible.algorithms.actor_rules import ActorRule
 from feasible.algorithms.base import Algorithm
@@ -210,7 +210,7 @@ def _as_kept(value: object, hint: object) -> object:
 
 
 def _fits(value: object, hint: object) -> bool:
-    if isinstance(hint, UnionType):
+    if get_origin(hint) in (Union, UnionType):
         return any(_fits(value, option) for option in get_args(hint))
     if get_origin(hint) is Literal:
         return value in get_args(hint)
@@ -224,7 +224,7 @@ def _fits(value: object, hint: object) -> bool:
 
 
 def _words(hint: object) -> str:
-    if isinstance(hint, UnionType):
+    if get_origin(hint) in (Union, UnionType):
         return " or ".join(_words(option) for option in get_args(hint))
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(repr(option) for option in get_args(hint))

@@ -27,7 +27,6 @@ from feasible.algorithms.adam import adam_state
 from feasible.algorithms.base import Metrics, Spec
 from feasible.algorithms.gaussian import GaussianPolicy
 from feasible.algorithms.on_policy import Batch, Critics, OnPolicy, OnPolicyState, critic_loss
-from feasible.algorithms.rollout import steps
 
 Networks = tuple[GaussianPolicy, Critics]
 Progress = tuple[Int[Array, ""], Networks, optax.OptState, Metrics]
@@ -88,7 +87,7 @@ class FOCOPS(OnPolicy):
 
     def mean_cost(self, state: OnPolicyState, spec: Spec) -> Float[Array, " costs"]:
         """Of a step of the rollout."""
-        gains = steps(state.rollout, self.copies, spec.observation_size, spec.action_size).gains
+        gains = self.taken(state, spec).gains
         return jnp.mean(gains[..., 1:], axis=(0, 1))
 
     def episode(self, spec: Spec) -> float:

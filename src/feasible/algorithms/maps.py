@@ -1,6 +1,6 @@
 """Maps: how the output of a network becomes an action. One question to the set serves all that answer inside it.
 
-With c the centre of the feasible set and g(v) = 1 / exit_distance(c, v) its gauge, the smallest t with c + v / t inside,
+With c the centre of the feasible set and g(v) = 1 / exit_distance(c, v) its gauge, the least t with c + v / t inside,
 
 | map          | action proposed                 | exploration noise  | derivative of the action              |
 |--------------|---------------------------------|--------------------|---------------------------------------|
@@ -23,9 +23,10 @@ from abc import abstractmethod
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.algorithms.base import Spec
+from feasible.sets.ball import safe_norm
 from feasible.sets.base import ActionSet
 
 Action = Float[Array, " n"]
@@ -96,6 +97,30 @@ def tanh_ratio(g: Float[Array, ""]) -> Float[Array, ""]:
     near = g < 0.01
     far = jnp.where(near, 1.0, g)
     return jnp.where(near, 1.0 - jnp.square(g) / 3.0, jnp.tanh(far) / far)
+
+
+def trouble_inside(region: ActionSet, name: str) -> str | None:
+    """The sentence for a set into which the map of that name does not lead: one whose centre has no room around it."""
+    hull = Hull.of(region)
+    ways = jnp.concatenate([hull.basis.T, -hull.basis.T])
+    room = jax.vmap(lambda way: region.exit_distance(hull.centre, way))(ways)
+    if bool(jnp.all(room > 0)):
+        return None
+    return (
+        f"map={name!r} goes out from the centre of the feasible set, and that of this {type(region).__name__} lies on "
+        "its boundary (an entry without room, perhaps); use map='projection', or a method with a projection, such as "
+        "td3-projection, sac-projection or ppo-projection, which take every set."
+    )
+
+
+def distance(region: ActionSet, point: Action) -> Float[Array, ""]:
+    """From a point to the set. Its derivative is that of the distance to the nearest point, held fixed."""
+    return safe_norm(point - jax.lax.stop_gradient(region.project(point)))
+
+
+def in_the_box(spec: Spec, key: PRNGKeyArray) -> Action:
+    """A proposal of the warm-up for critics that value proposals: they must see such outside the set, too."""
+    return jax.random.uniform(key, spec.low.shape, spec.low.dtype, spec.low, spec.high)
 
 
 class ActionMap(eqx.Module):

@@ -8,11 +8,17 @@
 
 Log-densities are of the sample. With `capg` they are of the clipped sample (Fujita and Maeda, 2018), which needs
 a box for a feasible set.
+
+With `map="radial"` the proposal is `radial` of the sample, in d coordinates of the set's hull: feasible, and since the
+map is one to one its derivative cancels in ratios of densities (the ray mask of Stolz et al., 2024). With
+`map="truncated"` (PPO) the proposal is drawn from the Gaussian restricted to the set, its mean brought inside; the
+rollout keeps raw observations, so that densities are those of the set of the state. The divergence that is reported is
+then that of the Gaussians before they are restricted.
 """
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import equinox as eqx
 import jax
@@ -24,9 +30,11 @@ from feasible.algorithms.adam import adam_step
 from feasible.algorithms.advantages import advantages, standardised
 from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition
 from feasible.algorithms.gaussian import GaussianPolicy, Normal
+from feasible.algorithms.maps import trouble_inside
 from feasible.algorithms.nets import Hidden, Perceptron
 from feasible.algorithms.rollout import Rollout, Step, no_rollout, record, steps
 from feasible.algorithms.statistics import Statistics, no_statistics
+from feasible.algorithms.truncated import Frame, Truncated, check_truncated, spread_directions
 from feasible.sets.box import Box
 
 Critics = tuple[Perceptron, ...]
@@ -57,11 +65,15 @@ class Batch(eqx.Module):
     """Of the sample, under the policy that acted."""
     advantages: Float[Array, "b g"]
     targets: Float[Array, "b g"]
+    frame: Frame | None = None
+    """The feasible sets of the steps, where densities depend on them."""
 
 
 class OnPolicy(Algorithm[OnPolicyState]):
     """Learning from the steps of the present policy only."""
 
+    restricts: ClassVar[bool] = False
+    """Whether `map="truncated"` is known."""
     costs: ClassVar[int] = 0
     """1 where the constraint is relaxed to a cost, too: a proposal's worst residual, 0 or less if it is feasible."""
 
@@ -91,6 +103,10 @@ class OnPolicy(Algorithm[OnPolicyState]):
     """Whether the networks see observations by their running mean and deviation."""
     capg: bool = False
     """Clipped-action policy gradient, for boxes: log-densities of the clipped samples."""
+    map: Literal["projection", "radial", "truncated"] = "projection"
+    """How the sample becomes a proposal (`feasible.algorithms.maps`); `truncated` for PPO only."""
+    directions: int = 32
+    """Rays, an even number, by which `truncated` measures the set from its mean."""
     warmup: int = 0
     """Must be 0: rollouts are of the policy from the first step on."""
 
@@ -102,6 +118,9 @@ class OnPolicy(Algorithm[OnPolicyState]):
     def environments(self) -> int:
         return self.copies
 
+    def trouble(self, spec: Spec, obs: Float[Array, " o"]) -> str | None:
+        return None if self.map == "projection" else trouble_inside(spec.feasible_set(obs), self.map)
+
     @abstractmethod
     def optimiser(self, actor: GaussianPolicy, critics: Critics) -> optax.OptState:
         """The first state of Adam, over what it learns."""
@@ -109,7 +128,7 @@ class OnPolicy(Algorithm[OnPolicyState]):
     def init(self, key: PRNGKeyArray, spec: Spec) -> OnPolicyState:
         self.check(spec)
         actor_key, *critic_keys = jax.random.split(key, 2 + self.costs)
-        o, n, dtype = spec.observation_size, spec.action_size, spec.low.dtype
+        o, n, dtype = spec.observation_size, self.sample_size(spec), spec.low.dtype
         policy = GaussianPolicy(
             o, n, self.hidden_layers, self.hidden, actor_key, log_std=self.log_std, bounded=self.bounded
         )
@@ -121,7 +140,7 @@ class OnPolicy(Algorithm[OnPolicyState]):
             jnp.zeros(self.costs, dtype),
             self.optimiser(actor, critics),
             no_statistics(o, dtype),
-            no_rollout(self.horizon, o, n, 1 + self.costs, dtype),
+            no_rollout(self.horizon, o, n, 1 + self.costs, dtype, self.context_size(spec)),
         )
 
     def check(self, spec: Spec) -> None:
@@ -139,11 +158,26 @@ class OnPolicy(Algorithm[OnPolicyState]):
                 f"{name}: capg needs a Box for a feasible set, since it reckons with clipping, but this task has a "
                 f"{kind.__name__}; leave capg out, or use nfwpo, which takes every set."
             )
+        if self.capg and self.map != "projection":
+            raise ValueError(f"{name}: capg reckons with clipping, so map must be 'projection', not {self.map!r}.")
+        if self.map == "truncated":
+            if not self.restricts:
+                raise ValueError(f"{name}: map='truncated' is for PPO only; use map='radial' or 'projection'.")
+            check_truncated(name, spec, self.directions)
+
+    def sample_size(self, spec: Spec) -> int:
+        return spec.action_size if self.map == "projection" else spec.region.hull_dim
+
+    def context_size(self, spec: Spec) -> int:
+        """What a rollout keeps beside: the raw observation, where densities depend on the feasible set."""
+        return spec.observation_size if self.map == "truncated" else 0
 
     def act(self, policy: Policy, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
         actor, statistics = policy
         x = self.seen(statistics, obs)
         normal = actor(x)
+        if self.map != "projection":
+            return self.act_inside(normal, spec, obs, x, key, explore=explore)
         sample = normal.sample(key) if explore else normal.mean
         centre, half = 0.5 * (spec.high + spec.low), 0.5 * (spec.high - spec.low)
         raw = centre + half * sample
@@ -153,6 +187,27 @@ class OnPolicy(Algorithm[OnPolicyState]):
         clipped = jnp.where(executed == raw, sample, (executed - centre) / jnp.where(half > 0, half, 1.0))
         extras = {"x": x, "sample": sample, "clipped": clipped}
         return Decision(proposed, executed, spec.clip(centre + half * normal.mean), extras)
+
+    def act_inside(
+        self, normal: Normal, spec: Spec, obs: Float[Array, " o"], x: Array, key: PRNGKeyArray, *, explore: bool
+    ) -> Decision:
+        """The proposal of a map into the set. Samples are what densities are of: before `radial`, or inside."""
+        frame = Frame.of(spec, spec.feasible_set(obs))
+        sample, y = normal.mean, frame.radial(normal.mean)
+        intended = frame.hull.action(y)
+        if explore and self.map == "radial":
+            sample = normal.sample(key)
+            y = frame.radial(sample)
+        elif explore:
+            ways_key, key = jax.random.split(key)
+            y, _ = frame.truncated(normal, self._ways(ways_key, normal)).sample(key)
+            sample = y
+        proposed = frame.hull.action(y)
+        extras = {"x": x, "sample": sample, "clipped": sample}
+        return Decision(proposed, frame.region.execute(proposed), intended, extras)
+
+    def _ways(self, key: PRNGKeyArray, normal: Normal) -> Float[Array, "k d"]:
+        return spread_directions(key, self.directions, normal.mean.shape[-1], normal.mean.dtype)
 
     def observe(self, state: OnPolicyState, spec: Spec, transition: Transition) -> OnPolicyState:
         decision = transition.decision
@@ -165,6 +220,7 @@ class OnPolicy(Algorithm[OnPolicyState]):
             decision.extras["clipped"],
             self.seen(state.statistics, transition.next_obs),
             jnp.stack(gains),
+            transition.obs[: self.context_size(spec)],
             transition.terminated,
             transition.terminated | transition.truncated,
         )
@@ -175,9 +231,14 @@ class OnPolicy(Algorithm[OnPolicyState]):
         """The observation as the networks see it."""
         return statistics.normalise(obs) if self.normalised else obs
 
+    def taken(self, state: OnPolicyState, spec: Spec) -> Step:
+        """The steps of a full rollout, by time and copy."""
+        sizes = spec.observation_size, self.sample_size(spec), self.context_size(spec)
+        return steps(state.rollout, self.copies, *sizes)
+
     def batch(self, state: OnPolicyState, spec: Spec) -> Batch:
         """The whole rollout: every step with its standardised advantages and the critics' targets."""
-        taken = steps(state.rollout, self.copies, spec.observation_size, spec.action_size)
+        taken = self.taken(state, spec)
         value, next_value = (values(state.critics, x) for x in (taken.x, taken.next_x))
         ends = taken.terminated[..., None], taken.ended[..., None]
         estimates = advantages(taken.gains, value, next_value, *ends, discount=self.discount, trace=self.trace)
@@ -185,25 +246,42 @@ class OnPolicy(Algorithm[OnPolicyState]):
             lambda leaf: leaf.reshape(self.horizon, *leaf.shape[2:]), (taken, estimates, value)
         )
         before = jax.vmap(state.actor)(taken.x)
+        frame = None
+        if self.map == "truncated":
+            frame = jax.vmap(lambda obs: Frame.of(spec, spec.feasible_set(obs)))(taken.context)
         return Batch(
             taken.x,
             taken.sample,
             taken.clipped,
             before,
-            self.log_density(before, taken.sample, taken.clipped),
+            self.log_density(before, taken.sample, taken.clipped, frame),
             jax.vmap(standardised, in_axes=1, out_axes=1)(estimates),
             estimates + value,
+            frame,
         )
 
     def log_density(
-        self, normal: Normal, sample: Float[Array, "b n"], clipped: Float[Array, "b n"]
+        self, normal: Normal, sample: Float[Array, "b n"], clipped: Float[Array, "b n"], frame: Frame | None
     ) -> Float[Array, " b"]:
         """Of samples of the policy, or of what clipping made of them."""
+        if frame is not None:
+            return jax.vmap(lambda one, y: one.log_density(y))(self.restricted(normal, frame), sample)
         return normal.log_clipped(sample, clipped) if self.capg else normal.log_density(sample)
 
     def ratio(self, normal: Normal, batch: Batch) -> Float[Array, " b"]:
         """pi(u|x) / pi_before(u|x) for the policy's distributions at the batch's observations."""
-        return jnp.exp(self.log_density(normal, batch.sample, batch.clipped) - batch.log_density)
+        return jnp.exp(self.log_density(normal, batch.sample, batch.clipped, batch.frame) - batch.log_density)
+
+    def entropies(self, normal: Normal, frame: Frame | None) -> Float[Array, " b"]:
+        """Of the policies, or before a map is applied to them."""
+        if frame is None:
+            return normal.entropy()
+        return jax.vmap(lambda one: one.entropy)(self.restricted(normal, frame))
+
+    def restricted(self, normal: Normal, frame: Frame) -> Truncated:
+        """The policies at a batch of states, by the same directions before and after a step of learning."""
+        ways = self._ways(jax.random.key(0), normal)
+        return jax.vmap(lambda one, part: part.truncated(one, ways))(normal, frame)
 
     def learn(
         self,

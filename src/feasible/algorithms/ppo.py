@@ -9,6 +9,8 @@ which the paper used: observations are normalised by the statistics up to the st
 end), so that ratios are one before the first step of learning.
 """
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -30,6 +32,8 @@ class PPO(OnPolicy):
     entropy_weight: float = 0.0
     """Weight of the entropy in the loss."""
 
+    restricts: ClassVar[bool] = True
+
     def optimiser(self, actor: GaussianPolicy, critics: Critics) -> optax.OptState:
         return adam_state(self.rate, (actor, critics))
 
@@ -48,7 +52,8 @@ class PPO(OnPolicy):
         ratio, advantage = self.ratio(normal, batch), batch.advantages[:, 0]
         near = jnp.clip(ratio, 1.0 - self.clip, 1.0 + self.clip)
         surrogate = jnp.mean(jnp.minimum(ratio * advantage, near * advantage))
-        entropy, errors = jnp.mean(normal.entropy()), critic_loss(critics, batch)
+        entropy = jnp.mean(self.entropies(normal, batch.frame))
+        errors = critic_loss(critics, batch)
         metrics = {
             "actor/loss": -surrogate,
             "actor/entropy": entropy,

@@ -1,12 +1,13 @@
 """SAC+Projection: soft actor-critic whose samples are projected before they are executed.
 
     for each step
-        propose a ~ pi(.|s), a squashed Gaussian in the action box; execute the set's answer to it; store both
+        propose a ~ pi(.|s), by its `map` a squashed Gaussian in the action box, or a mapped or restricted one in the
+        feasible set (`feasible.algorithms.heads`); execute the set's answer to it; store both
         every `interval` steps, `updates` times over
             draw one batch B; a' ~ pi(.|s')
-            critics: Adam on the mean over B of (Q_i(s, executed) - y)^2,
+            critics: Adam on the mean over B of (Q_i(s, executed or, by `critic_at`, proposed) - y)^2,
                      y = r + gamma (min_i Q'_i(s', a') - w log pi(a'|s'))
-            actor:   Adam on the mean over B of w log pi(a|s) - min_i Q_i(s, a), a ~ pi(.|s)
+            actor:   Adam on the mean over B of w log pi(a|s) - min_i Q_i(s, a) + penalty ||a - P(a)||, a ~ pi(.|s)
             weight:  with `entropy_target`, Adam on -log w (log pi(a|s) + target)
             targets: Q'_i move towards Q_i by the ratio tau
 
@@ -19,6 +20,7 @@ sets, a time limit is not a termination, and all networks of one update are thos
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -27,11 +29,14 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.algorithms.adam import adam_state, adam_step, after
-from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition
+from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition, is_zero
 from feasible.algorithms.gaussian import SquashedGaussian
+from feasible.algorithms.heads import HEADS, Drawn, Head, TruncatedHead
+from feasible.algorithms.maps import distance, in_the_box, trouble_inside
 from feasible.algorithms.nets import Critic, Hidden, blend
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
 from feasible.algorithms.statistics import Statistics, absorbed, no_statistics, seen, taken_apart, with_statistics
+from feasible.algorithms.truncated import check_truncated, scored
 
 Critics = tuple[Critic, Critic]
 
@@ -57,8 +62,8 @@ class SAC(Algorithm[SACState]):
 
     entropy_weight: float = 0.2
     """Fixed weight of the entropy, or its start where `entropy_target` is given."""
-    entropy_target: float | None = None
-    """Entropy that the weight is tuned to; None: the weight is fixed."""
+    entropy_target: float | Literal["auto"] | None = None
+    """Entropy that the weight is tuned to, `auto` for minus the policy's dimensions; None: the weight is fixed."""
     warmup: int = 10_000
     """First steps, with actions drawn from the feasible sets."""
     learning_starts: int = 1_000
@@ -85,6 +90,18 @@ class SAC(Algorithm[SACState]):
     """Whether the networks see observations by their running mean and deviation."""
     copies: int = 1
     """Copies of the environment that are stepped as one."""
+    map: Literal["squash", "alpha", "radial", "truncated"] = "squash"
+    """How mean and deviation become an action with a density (`feasible.algorithms.heads`)."""
+    directions: int = 32
+    """Rays, an even number, by which `truncated` measures the set from its mean."""
+    critic_at: Literal["executed", "proposed"] = "executed"
+    """The action that the critics value: the executed one, or the proposed one, which the environment then repairs."""
+    penalty: float = 0.0
+    """Weight of the distance from the policy's sample to the feasible set, in the actor's loss."""
+
+    @property
+    def head(self) -> Head:
+        return HEADS.get(self.map) or TruncatedHead(self.directions)
 
     @property
     def intervals(self) -> Mapping[str, int]:
@@ -98,10 +115,14 @@ class SAC(Algorithm[SACState]):
     def updates_after(self) -> int:
         return self.learning_starts
 
+    def trouble(self, spec: Spec, obs: Float[Array, " o"]) -> str | None:
+        return None if self.map == "squash" else trouble_inside(spec.feasible_set(obs), self.map)
+
     def init(self, key: PRNGKeyArray, spec: Spec) -> SACState:
+        self.check(spec)
         actor_key, *critic_keys = jax.random.split(key, 3)
         o, n = spec.observation_size, spec.action_size
-        actor = SquashedGaussian(o, n, self.hidden_layers, self.hidden, actor_key)
+        actor = SquashedGaussian(o, self.head.outputs(spec.region), self.hidden_layers, self.hidden, actor_key)
         first, second = (Critic(o, n, self.hidden_layers, self.hidden, k, joined=0) for k in critic_keys)
         actor, critics = jax.tree.map(lambda leaf: leaf.astype(spec.low.dtype), (actor, (first, second)))
         log_weight = jnp.log(jnp.asarray(self.entropy_weight, spec.low.dtype))
@@ -119,10 +140,20 @@ class SAC(Algorithm[SACState]):
 
     def act(self, policy: Policy, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
         actor, statistics = taken_apart(policy)
-        x = seen(statistics, obs)
-        intended = actor.mode(x, spec.low, spec.high)
-        proposed = actor.sample(x, key, spec.low, spec.high)[0] if explore else intended
+        x, region = seen(statistics, obs), spec.feasible_set(obs)
+        intended = self.head.mode(actor, spec, region, x)
+        proposed = self.head.sample(actor, spec, region, x, key).action if explore else intended
         return spec.decide(obs, proposed, intended)
+
+    def warmup_proposal(self, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray) -> Float[Array, " n"]:
+        if self.critic_at == "proposed":
+            return in_the_box(spec, key)
+        return super().warmup_proposal(spec, obs, key)
+
+    def check(self, spec: Spec) -> None:
+        """Refuse a density where there is none."""
+        if self.map == "truncated":
+            check_truncated("SAC", spec, self.directions)
 
     def observe(self, state: SACState, spec: Spec, transition: Transition) -> SACState:
         new = store(state.replay, transition, transition.reward), absorbed(state.statistics, transition.obs)
@@ -153,7 +184,8 @@ class SAC(Algorithm[SACState]):
         critics, critic_optimiser = adam_step(critic_rate, critic_grads, state.critic_optimiser, state.critics)
         log_weight, weight_optimiser = state.log_weight, state.weight_optimiser
         if self.entropy_target is not None:
-            gradient = entropy - self.entropy_target
+            auto = -float(self.head.outputs(spec.region))
+            gradient = entropy - (auto if self.entropy_target == "auto" else self.entropy_target)
             log_weight, weight_optimiser = adam_step(self.rate, gradient, weight_optimiser, log_weight)
         metrics = {
             "actor/loss": actor_loss,
@@ -168,27 +200,33 @@ class SAC(Algorithm[SACState]):
     def actor_loss(
         self, actor: SquashedGaussian, state: SACState, spec: Spec, batch: Batch, keys: PRNGKeyArray
     ) -> tuple[Array, Array]:
-        """Mean of w log pi(a|s) - min_i Q_i(s, a), and the policy's entropy."""
+        """Mean of w log pi(a|s) - min_i Q_i(s, a), with the penalty, and the policy's entropy."""
 
-        def one(obs: Array, key: PRNGKeyArray) -> tuple[Array, Array]:
-            x = seen(state.statistics, obs)
-            action, density = actor.sample(x, key, spec.low, spec.high)
-            return least_value(state.critics, x, action), density
+        def one(obs: Array, key: PRNGKeyArray) -> tuple[Array, Drawn]:
+            x, region = seen(state.statistics, obs), spec.feasible_set(obs)
+            drawn = self.head.sample(actor, spec, region, x, key)
+            value = least_value(state.critics, x, drawn.action)
+            if not is_zero(self.penalty):
+                value = value - self.penalty * distance(region, drawn.action)
+            return value, drawn
 
-        values, densities = jax.vmap(one)(batch.obs, keys)
-        return jnp.mean(jnp.exp(state.log_weight) * densities - values), -jnp.mean(densities)
+        values, drawn = jax.vmap(one)(batch.obs, keys)
+        losses = jnp.exp(state.log_weight) * drawn.log_density - values
+        if drawn.log_choice is not None:
+            losses = losses + scored(losses, drawn.log_choice)
+        return jnp.mean(losses), -jnp.mean(drawn.log_density)
 
     def critic_loss(self, critics: Critics, state: SACState, spec: Spec, batch: Batch, keys: PRNGKeyArray) -> Array:
-        """Sum of both critics' mean squared temporal-difference errors at the executed actions."""
+        """Sum of both critics' mean squared temporal-difference errors at the actions that they value."""
 
         def next_value(obs: Array, key: PRNGKeyArray) -> Array:
             x = seen(state.statistics, obs)
-            action, density = state.actor.sample(x, key, spec.low, spec.high)
-            return least_value(state.target_critics, x, action) - jnp.exp(state.log_weight) * density
+            drawn = self.head.sample(state.actor, spec, spec.feasible_set(obs), x, key)
+            return least_value(state.target_critics, x, drawn.action) - jnp.exp(state.log_weight) * drawn.log_density
 
         target = batch.reward + self.discount * batch.continues * jax.vmap(next_value)(batch.next_obs, keys)
         x = jax.vmap(partial(seen, state.statistics))(batch.obs)
-        errors = [jax.vmap(critic)(x, batch.executed) - target for critic in critics]
+        errors = [jax.vmap(critic)(x, getattr(batch, self.critic_at)) - target for critic in critics]
         return sum((jnp.mean(jnp.square(error)) for error in errors), jnp.zeros((), target.dtype))
 
     def policy(self, state: SACState, *, explore: bool = False) -> Policy:

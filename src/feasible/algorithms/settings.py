@@ -32,9 +32,14 @@ class DDPGSettings(TypedDict, total=False):
     output: Output
     twin: bool
     target_noise: float
+    delayed_targets: bool
     averaged: bool
     normalised: bool
     copies: int
+    map: Literal["projection", "alpha", "radial"]
+    critic_at: Literal["executed", "proposed"]
+    penalty: float
+    critic_joined: int
 
 
 class FrankWolfeSettings(DDPGSettings, total=False):
@@ -67,7 +72,7 @@ class SACSettings(TypedDict, total=False):
     """Of `SAC`."""
 
     entropy_weight: float
-    entropy_target: float | None
+    entropy_target: float | Literal["auto"] | None
     warmup: int
     learning_starts: int
     interval: int
@@ -81,6 +86,10 @@ class SACSettings(TypedDict, total=False):
     hidden: Hidden
     normalised: bool
     copies: int
+    map: Literal["squash", "alpha", "radial", "truncated"]
+    directions: int
+    critic_at: Literal["executed", "proposed"]
+    penalty: float
 
 
 class ARAMSettings(TypedDict, total=False):
@@ -99,7 +108,7 @@ class ARAMSettings(TypedDict, total=False):
     reward_scale: float
     reward_shift: float
     entropy_weight: float
-    entropy_target: float | None
+    entropy_target: float | Literal["auto"] | None
     warmup: int
     learning_starts: int
     interval: int
@@ -131,6 +140,8 @@ class OnPolicySettings(TypedDict, total=False):
     bounded: bool
     normalised: bool
     capg: bool
+    map: Literal["projection", "radial", "truncated"]
+    directions: int
     warmup: int
 
 

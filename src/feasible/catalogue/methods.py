@@ -23,6 +23,35 @@ def _neural(rule: "Callable[[Spec], ActorRule]", shaping: float = 0.0) -> "Calla
     return make
 
 
+def _td3(rule: "Callable[[Spec], ActorRule]", **settings: object) -> "Callable[[Spec], Algorithm]":
+    """TD3's own defaults, with a tenth of the box for exploration and a fifth for the target's noise."""
+
+    def make(spec: "Spec") -> "Algorithm":
+        import numpy as np
+
+        from feasible.algorithms.ddpg import DDPG
+        from feasible.catalogue.field import TD3
+
+        noise = _tenth(spec)
+        width = 2 * float(np.mean(noise))
+        return DDPG(rule=rule(spec), noise=noise, target_noise=width, warmup=1_000, **{**TD3, **settings})  # pyright: ignore[reportArgumentType]
+
+    return make
+
+
+def _soft(**settings: object) -> "Callable[[Spec], Algorithm]":
+    """SAC with a tuned weight of the entropy."""
+
+    def make(spec: "Spec") -> "Algorithm":
+        from feasible.algorithms.sac import SAC
+        from feasible.catalogue.field import TUNED
+
+        del spec
+        return SAC(warmup=1_000, learning_starts=1_000, **{**TUNED, **settings})  # pyright: ignore[reportArgumentType]
+
+    return make
+
+
 def _frank_wolfe(spec: "Spec") -> "ActorRule":
     from feasible.algorithms.actor_rules import FrankWolfe
 
@@ -66,12 +95,12 @@ def _aram(spec: "Spec") -> "Algorithm":
     return ARAM(warmup=1_000, learning_starts=1_000, batch_size=256)
 
 
-def _ppo(capg: bool) -> "Callable[[Spec], Algorithm]":
+def _ppo(**settings: object) -> "Callable[[Spec], Algorithm]":
     def make(spec: "Spec") -> "Algorithm":
         from feasible.algorithms.ppo import PPO
 
         del spec
-        return PPO(discount=0.99, trace=0.95, capg=capg)
+        return PPO(discount=0.99, trace=0.95, **settings)  # pyright: ignore[reportArgumentType]
 
     return make
 
@@ -145,7 +174,7 @@ METHODS = (
         "ppo-projection",
         "PPO+Projection",
         "proximal policy optimisation whose samples are projected before they are executed",
-        _ppo(capg=False),
+        _ppo(),
     ),
     Method(
         "trpo-projection",
@@ -164,6 +193,80 @@ METHODS = (
         "ProjectedGradient",
         "regression of the policy to feasible reference actions found by a projected gradient step on the critic",
         _neural(_projected_gradient),
+    ),
+    Method(
+        "td3-projection",
+        "TD3+Projection",
+        "TD3 whose proposals are projected before they are executed (DPro)",
+        _td3(_policy_gradient),
+    ),
+    Method(
+        "td3-proposed",
+        "TD3 at proposals",
+        "the same with a critic of the proposals, which the environment repairs (DPre)",
+        _td3(_policy_gradient, critic_at="proposed"),
+    ),
+    Method(
+        "td3-optlayer",
+        "TD3+OptLayer",
+        "TD3 with the projection as the actor's last layer, differentiated exactly (DOpt)",
+        _td3(_through_projection),
+    ),
+    Method(
+        "td3-nfwpo",
+        "TD3+NFWPO",
+        "NFWPO's rule with TD3's critics and targets (NFW)",
+        _td3(_frank_wolfe),
+    ),
+    Method(
+        "td3-alpha",
+        "TD3+Alpha",
+        "TD3 whose output is pulled to the boundary along its ray, where it is outside (DAlpha)",
+        _td3(_policy_gradient, map="alpha", output="linear"),
+    ),
+    Method(
+        "td3-radial",
+        "TD3+Radial",
+        "TD3 whose output is squashed into the set along its ray (DRad)",
+        _td3(_policy_gradient, map="radial", output="linear"),
+    ),
+    Method(
+        "sac-proposed",
+        "SAC at proposals",
+        "soft actor-critic with critics of the proposals, which the environment repairs (SPre)",
+        _soft(critic_at="proposed"),
+    ),
+    Method(
+        "sac-alpha",
+        "SAC+Alpha",
+        "soft actor-critic whose sample is pulled to the boundary along its ray, with its density there (SAlpha)",
+        _soft(map="alpha"),
+    ),
+    Method(
+        "sac-radial",
+        "SAC+Radial",
+        "soft actor-critic whose sample is squashed into the set along its ray, with its density (SRad)",
+        _soft(map="radial"),
+    ),
+    Method(
+        "sac-truncated",
+        "SAC+Truncated",
+        "soft actor-critic with a Gaussian that is restricted to the set",
+        _soft(map="truncated"),
+        sets="all but integers",
+    ),
+    Method(
+        "ppo-radial",
+        "PPO+Radial",
+        "proximal policy optimisation whose sample is squashed into the set along its ray (the ray mask)",
+        _ppo(map="radial"),
+    ),
+    Method(
+        "ppo-truncated",
+        "PPO+Truncated",
+        "proximal policy optimisation with a Gaussian that is restricted to the set",
+        _ppo(map="truncated"),
+        sets="all but integers",
     ),
     Method(
         "aram",

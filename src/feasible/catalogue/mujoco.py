@@ -11,10 +11,9 @@ if TYPE_CHECKING:
 
 def _reacher_paper() -> "Algorithms":
     from feasible.algorithms.focops import FOCOPS
-    from feasible.catalogue.presets import aram, table_3
+    from feasible.catalogue.presets import table_3
 
     column = table_3(frank_wolfe_step=0.05, shaping=1 / 7, noise=0.1, warmup=1_000, replay_size=10_000, output="tanh")
-    column["aram"] = aram(steps=300_000, reward_shift=1.0, warmup=1_000)
     return {**column, "focops-projection": FOCOPS(horizon=64, multiplier_rate=0.01)}
 
 
@@ -25,10 +24,9 @@ def _reacher_fair() -> "Algorithms":
 
 
 def _cheetah_paper() -> "Algorithms":
-    from feasible.catalogue.presets import aram, table_3
+    from feasible.catalogue.presets import table_3
 
-    column = table_3(frank_wolfe_step=0.01, shaping=3.0, noise=0.1, output="tanh")
-    return {**column, "aram": aram(steps=1_000_000)}
+    return table_3(frank_wolfe_step=0.01, shaping=3.0, noise=0.1, output="tanh")
 
 
 def _cheetah_fair() -> "Algorithms":
@@ -51,6 +49,23 @@ def _box_fair() -> "Algorithms":
     return fair(_box_paper())
 
 
+def _reacher_field() -> "Algorithms":
+    from feasible.catalogue.field import field
+    from feasible.catalogue.other_suites import aram
+
+    td3 = {"discount": 0.98, "replay_size": 200_000}
+    sac = {"discount": 0.98, "replay_size": 300_000, "rate": 7.3e-4, "target_ratio": 0.02, "hidden_layers": (400, 300)}
+    shared = field(frank_wolfe_step=0.05, td3=td3, sac=sac)
+    return {**shared, "aram": aram(steps=300_000, reward_shift=1.0, warmup=1_000)}
+
+
+def _cheetah_field() -> "Algorithms":
+    from feasible.catalogue.field import field
+    from feasible.catalogue.other_suites import aram
+
+    return {**field(frank_wolfe_step=0.01), "aram": aram(steps=700_000)}
+
+
 _CHEETAH = Task(
     name="halfcheetah",
     make="feasible/HalfCheetah-v0",
@@ -59,7 +74,7 @@ _CHEETAH = Task(
     steps=700_000,
     eval_every=5_000,
     sizes={"observation_size": 17, "action_size": 6, "episode_length": 1000},
-    presets={"paper": _cheetah_paper, "fair": _cheetah_fair},
+    presets={"paper": _cheetah_paper, "fair": _cheetah_fair, "field": _cheetah_field},
 )
 TASKS = (
     Task(
@@ -70,7 +85,7 @@ TASKS = (
         steps=300_000,
         eval_every=5_000,
         sizes={"observation_size": 11, "action_size": 2, "episode_length": 50},
-        presets={"paper": _reacher_paper, "fair": _reacher_fair},
+        presets={"paper": _reacher_paper, "fair": _reacher_fair, "field": _reacher_field},
     ),
     _CHEETAH,
     replace(
@@ -79,6 +94,6 @@ TASKS = (
         make="feasible/HalfCheetahBox-v0",
         title="the same robot with the bounds of its actions only",
         words="|a_i| <= 1",
-        presets={"paper": _box_paper, "fair": _box_fair},
+        presets={"paper": _box_paper, "fair": _box_fair, "field": _cheetah_field},
     ),
 )

@@ -9,18 +9,21 @@ if TYPE_CHECKING:
 
 
 def _paper() -> "Algorithms":
-    from feasible.catalogue.presets import aram, table_3
+    from feasible.catalogue.presets import table_3
 
-    column = table_3(
-        frank_wolfe_step=0.05, shaping=1 / 4, noise=3.0, replay_size=50_000, interval=50, sac_batch_size=16
-    )
-    return {**column, "aram": aram(steps=500_000, reward_scale=10.0)}
+    return table_3(frank_wolfe_step=0.05, shaping=1 / 4, noise=3.0, replay_size=50_000, interval=50, sac_batch_size=16)
 
 
 def _fair() -> "Algorithms":
     from feasible.catalogue.presets import fair
 
     return fair(_paper())
+
+
+def _field() -> "Algorithms":
+    from feasible.catalogue.other_suites import aram
+
+    return {"aram": aram(steps=500_000, reward_scale=10.0)}
 
 
 TASKS = (
@@ -32,6 +35,6 @@ TASKS = (
         steps=500_000,
         eval_every=10_000,
         sizes={"observation_size": 40, "action_size": 9, "episode_length": 1000},
-        presets={"paper": _paper, "fair": _fair},
+        presets={"paper": _paper, "fair": _fair, "field": _field},
     ),
 )

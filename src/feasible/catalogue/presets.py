@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient, ProjectedGradient, ThroughProjection
-from feasible.algorithms.aram import ARAM
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.focops import FOCOPS
@@ -53,15 +52,6 @@ def table_3(
     }
 
 
-def aram(*, steps: int, reward_scale: float = 1.0, reward_shift: float = 0.0, warmup: int = 10_000) -> ARAM:
-    """ARAM as its authors set it, with a replay for all steps.
-
-    But for the actor's loss: one draw for each state instead of 100, and the present critic alone instead of 5 critics
-    times 4 preferences, which would be 2,000 times the cost.
-    """
-    return ARAM(reward_scale=reward_scale, reward_shift=reward_shift, warmup=warmup, replay_size=steps)
-
-
 def fair(paper: Algorithms, output: Output = "tanh", hidden: Hidden = "relu") -> Algorithms:
     """Every method alike: batch 64, actor and critic updated together, the same sizes and activations.
 
@@ -81,16 +71,6 @@ def fair(paper: Algorithms, output: Output = "tanh", hidden: Hidden = "relu") ->
                 start = {"warmup": network.warmup, "learning_starts": network.warmup}
                 return replace(
                     algorithm, batch_size=64, interval=network.critic_interval, updates=1, hidden=hidden, **start
-                )
-            case ARAM():
-                return replace(
-                    algorithm,
-                    batch_size=64,
-                    interval=network.critic_interval,
-                    hidden_layers=network.hidden_layers,
-                    hidden=hidden,
-                    warmup=network.warmup,
-                    learning_starts=network.warmup,
                 )
             case OnPolicy():
                 return replace(algorithm, horizon=2_048, discount=network.discount, trace=0.95)

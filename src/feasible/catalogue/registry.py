@@ -89,14 +89,19 @@ def make_vec(
     return find_task(name).copies(num_envs, on_infeasible, threads, **options)
 
 
+def preset_for(task: Task, method: str) -> str:
+    """The preset of a run that names none: the task's first that has the method, else the method's defaults."""
+    return next((preset for preset in task.presets if method in task.preset(preset)), DEFAULT)
+
+
 def algorithm_of(
     task: Task, name: str, preset: str | None = None, changes: Mapping[str, object] | None = None
 ) -> "Algorithm":
-    """The algorithm that a method is on a task: in a preset of it (its first if none is named), or by default.
+    """The algorithm that a method is on a task: in a preset of it (`preset_for` if none is named), or by default.
 
     `changes` override hyper-parameters, by the names that the algorithm has for them.
     """
-    method, preset = find_method(name), preset or task.first_preset
+    method, preset = find_method(name), preset or preset_for(task, name)
     if preset == DEFAULT:
         algorithm = method.make(task.spec)
     else:

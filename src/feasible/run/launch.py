@@ -8,7 +8,7 @@ from typing import Unpack
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.description import Plain, describe
 from feasible.catalogue.recommended import CHOICES, ELSEWHERE, PRESET
-from feasible.catalogue.registry import RECOMMENDED, algorithm_of, find_task
+from feasible.catalogue.registry import RECOMMENDED, algorithm_of, find_task, preset_for
 from feasible.catalogue.task import DEFAULT
 from feasible.run.config import RunConfig
 from feasible.run.folder import RunFolder
@@ -26,7 +26,7 @@ def configure(
     if algo == RECOMMENDED:
         choice = CHOICES.get(task, ELSEWHERE)
         algo, preset, changes = choice.algo, preset or _compared_in(task), {**choice.changes, **(changes or {})}
-    preset = preset or known.first_preset
+    preset = preset or preset_for(known, algo)
     algorithm = algorithm_of(known, algo, preset, changes)
     eval_every = check_whole("eval_every", _said(options.get("eval_every"), known.eval_every), *WHOLE["eval_every"])
     config = RunConfig(

@@ -3,11 +3,13 @@
 import math
 from collections.abc import Mapping
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import NDArray
 
-from feasible.constraints import Constraint, Judge, Layout
+from feasible.algorithms.base import Algorithm, Spec
+from feasible.constraints import Judge, Layout
 
 
 class NotFiniteError(FloatingPointError):
@@ -47,8 +49,17 @@ def learned_fault(metrics: Mapping[str, float], step: int) -> NotFiniteError | N
     return None
 
 
+def unable(algorithm: Algorithm, spec: Spec, obs: Float[np.ndarray, " o"], who: str = "") -> ValueError | None:
+    """Why the algorithm cannot act at an observation whose feasible set is sound."""
+    if Judge(spec.constraint, "raise", batched=False).set_fault(obs, who) is not None:
+        return None
+    why = algorithm.trouble(spec, jnp.asarray(obs))
+    return ValueError(f"{type(algorithm).__name__}{who}: {why}") if why else None
+
+
 def refusal(
-    constraint: Constraint,
+    algorithm: Algorithm,
+    spec: Spec,
     obs: Float[np.ndarray, " o"],
     action: Float[np.ndarray, " n"],
     metrics: Mapping[str, float],
@@ -57,5 +68,6 @@ def refusal(
 ) -> Exception:
     """Why an action after `step` may not be executed: the set, the losses, the action; where one has gone, the others
     only follow. `metrics` are those of the update before it, `of` says whose the action is."""
-    judge, who = Judge(constraint, "raise", batched=False), f"{of} after step {step}"
-    return judge.set_fault(obs, who) or learned_fault(metrics, step) or judge.explain(obs, action, who)
+    judge, who = Judge(spec.constraint, "raise", batched=False), f"{of} after step {step}"
+    told = judge.set_fault(obs, who) or unable(algorithm, spec, obs, who)
+    return told or learned_fault(metrics, step) or judge.explain(obs, action, who)

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from feasible.algorithms.base import Algorithm, State
-from feasible.run.drive.faults import finite, refusal
+from feasible.run.drive.faults import finite, refusal, unable
 from feasible.run.drive.plant import Plant
 from feasible.run.drive.programs import Programs, compiled_policy
 from feasible.run.drive.step import Carry
@@ -95,6 +95,9 @@ class Lone(Generic[State]):
     def start(self) -> None:
         """Begin a run: first observations, the initial state, first actions."""
         obs = self._reset()
+        fault = unable(self.algorithm, self.plant.spec, obs[0])
+        if fault is not None:
+            raise fault
         self._leaves, report = self.programs.first(jax.random.key(self.seed), obs.reshape(self.programs.obs))
         self._take(report, obs, UNMETERED)
 
@@ -165,6 +168,6 @@ class Lone(Generic[State]):
             copy = int(np.argmax(~(violation <= tolerance)))
             of = f" of copy {copy}" if self.plant.copies > 1 else ""
             action, told = wire.executed(rows)[copy], metered.of(0, metrics[0])
-            raise refusal(self.plant.constraint, seen[copy], action, told, self.step, of)
+            raise refusal(self.algorithm, self.plant.spec, seen[copy], action, told, self.step, of)
         self.tally.add_report(metered, self.step, numbers)
         self._actions = wire.executed(rows).copy()  # the environments' own, to write to

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PyTree
 
 from feasible.algorithms.base import Algorithm
-from feasible.run.drive.faults import finite, refusal
+from feasible.run.drive.faults import finite, refusal, unable
 from feasible.run.drive.plant import Plant, Steps
 from feasible.run.drive.population_programs import Leaves, PopulationPrograms
 from feasible.run.drive.step import Carry
@@ -86,6 +86,10 @@ class Population:
     def start(self) -> None:
         """Begin: first observations, initial states, first actions."""
         self._seen = self.plant.reset(self.seeds)
+        for agent, algorithm in enumerate(self.algorithms):
+            fault = unable(algorithm, self.plant.spec, self._seen[agent])
+            if fault is not None:
+                self.fail(agent, fault)
         self._leaves, report = self.programs.first(self.seeds, self._seen)
         self._take(np.asarray(report), UNMETERED)
 
@@ -167,7 +171,7 @@ class Population:
             certified = certified & np.isfinite(numbers).all(axis=1)
             for agent in np.flatnonzero(self.live & ~certified).tolist():
                 action, told = wire.executed(rows)[agent], metered.of(agent, metrics[agent])
-                reason = refusal(self.plant.constraint, self._seen[agent], action, told, self.step)
+                reason = refusal(self.algorithms[agent], self.plant.spec, self._seen[agent], action, told, self.step)
                 self.fail(agent, reason)
         self.tally.add_report(metered, self.step, numbers)
         self._actions = wire.executed(rows).copy()  # the environments' own, to write to
