@@ -304,7 +304,7 @@ def test_the_best_action_on_the_boundary_is_found() -> None:
         rate=3e-3,
         hidden_layers=(16,),
     )
-    act = trained(algorithm, IN_BALL, 2_500)
+    act = trained(algorithm, IN_BALL, 1_500)
     for radius in (0.25, 0.5, 0.75):
         executed = np.asarray(act(jnp.full(1, radius)))
         assert SLOPE @ executed > 0.9 * radius, (radius, executed)

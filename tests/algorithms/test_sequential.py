@@ -1,7 +1,5 @@
 """PPO entry by entry: intervals by SciPy's LPs, densities by quadrature, feasible draws, a uniform start, a probe."""
 
-from dataclasses import replace
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,10 +10,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.stats import beta as scipy_beta
 
-from feasible.algorithms.base import Decision, Spec, Transition
+from feasible.algorithms.base import Metrics, Spec, Transition
 from feasible.algorithms.betas import Betas, SequentialPolicy, uniform_parameters
 from feasible.algorithms.intervals import ends, scaled
-from feasible.algorithms.sequential import SequentialPPO, SequentialState, walk
+from feasible.algorithms.sequential import SequentialBatch, SequentialPPO, SequentialState, walk
+from feasible.algorithms.statistics import no_statistics
 from feasible.sets import (
     Allocation,
     AllocationAtMost,
@@ -28,10 +27,8 @@ from feasible.sets import (
     WeightedL1Box,
 )
 from feasible.sets.base import ActionSet
-from tests.algorithms.plain import new
-from tests.algorithms.test_probes import trained
 
-SMALL = SequentialPPO(horizon=64, minibatch=16, epochs=3, hidden_layers=(8,), head_units=8, rate=3e-3)
+SMALL = SequentialPPO(horizon=256, minibatch=64, epochs=10, hidden_layers=(16,), head_units=16, rate=3e-3)
 ONES = np.ones(4)
 SIGNS = np.array(np.meshgrid(*[[-1.0, 1.0]] * 4)).reshape(4, -1).T  # the facets of an L1 budget
 WEIGHTS = np.array([1.0, -2.0, 0.5, 0.0])
@@ -87,7 +84,7 @@ def found(region: ActionSet, key: Array) -> tuple[Array, Array, Array]:
 @pytest.mark.parametrize("name", SETS)
 def test_intervals_are_those_of_linear_programs(name: str) -> None:
     region, rows, limits, equal, levels, low, high = SETS[name]
-    for seed in range(4):
+    for seed in range(3):
         point, least, most = (np.asarray(x) for x in found(region, jax.random.key(seed)))
         for entry in range(4):
             bounds = [(p, p) for p in point[:entry]] + [(low, high)] * (4 - entry)
@@ -96,36 +93,51 @@ def test_intervals_are_those_of_linear_programs(name: str) -> None:
                 assert ours == pytest.approx(sign * answer.fun, abs=1e-6), (entry, sign)
 
 
-@eqx.filter_jit
-def walked(region: ActionSet, seed: Array, count: int) -> tuple[Array, Array, Array]:
-    """Draws of as many policies with random weights, each at a random observation."""
-
-    def one(key: Array) -> tuple[Array, Array, Array]:
-        make, see, go = jax.random.split(key, 3)
-        actor = SequentialPolicy(3, jnp.ones((region.dim, 2)), (8,), 8, "tanh", make)
-        actor = jax.tree.map(lambda leaf: 10.0 * leaf.astype(region.dtype), actor)
-        return walk(actor, actor.features(jax.random.normal(see, (3,), region.dtype)), region, go)
-
-    return jax.vmap(one)(jax.random.split(jax.random.key(seed), count))
-
-
-@pytest.mark.parametrize("name", ["allocation", "positive power", "polytope", "with equalities"])
-def test_draws_are_feasible_before_any_projection(name: str) -> None:
-    """In float32, by policies far from the first one."""
-    region = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), SETS[name][0])
-    points, z, widths = walked(region, jnp.asarray(0), 3_000)
-    violations = jax.vmap(region.violation)(points)
-    assert float(jnp.max(violations)) <= float(region.tolerance)
-    assert float(jnp.min(z)) > 0 and float(jnp.max(z)) < 1  # noqa: PT018
-    flat = name in ("allocation", "with equalities")
-    assert bool((widths[:, -1] == 0).all()) == flat
-    assert float(np.mean(widths[:, 0] > 0)) == 1.0
-
-
 @pytest.fixture(scope="module")
 def actor() -> SequentialPolicy:
-    made = SequentialPolicy(3, jnp.full((2, 2), 2.0), (8,), 8, "tanh", jax.random.key(0))
-    return jax.tree.map(lambda leaf: 3.0 * leaf.astype(jnp.float64), made)
+    """Far from uniform, and otherwise in every state."""
+
+    @jax.jit
+    def made(key: Array) -> SequentialPolicy:
+        first = SequentialPolicy(3, jnp.full((4, 2), 2.0), (8,), 8, "tanh", key)
+        shifted = eqx.tree_at(lambda net: net.heads.layers[-1].weight, first, replace_fn=lambda leaf: 300.0 * leaf)
+        return jax.tree.map(lambda leaf: leaf.astype(jnp.float64), shifted)
+
+    return made(jax.random.key(0))
+
+
+@eqx.filter_jit
+def walked(actor: SequentialPolicy, region: ActionSet, count: int) -> tuple[Array, Array, Array, Array]:
+    """Draws at random observations, and how far they are outside."""
+
+    def one(key: Array) -> tuple[Array, Array, Array, Array]:
+        see, go = jax.random.split(key)
+        features = actor.features(2.0 * jax.random.normal(see, (3,), region.dtype))
+        point, z, width = walk(actor, features, region, go)
+        return point, z, width, region.violation(point)
+
+    return jax.vmap(one)(jax.random.split(jax.random.key(0), count))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "allocation",
+        "with equalities",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("positive power", "polytope")),
+    ],
+)
+def test_draws_are_feasible_before_any_projection(name: str, actor: SequentialPolicy) -> None:
+    """In float32."""
+    actor, region = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), (actor, SETS[name][0]))
+    points, z, widths, violations = map(np.asarray, walked(actor, region, 2_000))
+    assert violations.max() <= 1e-5 * float(region.scale)
+    assert np.ptp(points[:, 0]) > 0.5 * np.max(widths[:, 0])
+    assert z.min() > 0
+    assert z.max() < 1
+    flat = name in ("allocation", "with equalities")
+    assert bool((widths[:, -1] == 0).all()) == flat
+    assert (widths[:, 0] > 0).all()
 
 
 @eqx.filter_jit
@@ -139,14 +151,24 @@ def log_densities(actor: SequentialPolicy, region: ActionSet, points: Array) -> 
     return jax.vmap(one)(points)
 
 
+def pair(actor: SequentialPolicy) -> SequentialPolicy:
+    """The policy's first two entries alone."""
+    first, last = actor.heads.layers
+    heads = (first.weight[:2, :10], first.bias[:2], last.weight[:2], last.bias[:2])
+    return eqx.tree_at(
+        lambda net: [part for layer in net.heads.layers for part in (layer.weight, layer.bias)], actor, heads
+    )
+
+
 def test_densities_integrate_to_one_over_a_triangle(actor: SequentialPolicy) -> None:
-    """{a >= 0, a_1 + a_2 <= 1} by Gauss and Legendre's rule in each direction."""
+    """{a >= 0, a_1 + a_2 <= 1} by Gauss and Legendre's rule in each direction, with the first two heads."""
     region = AllocationAtMost(1.0, np.zeros(2), np.ones(2))
+    actor = pair(actor)
     nodes, weights = np.polynomial.legendre.leggauss(60)
     s, v = (nodes + 1) / 2, weights / 2
     first, second = (grid.ravel() for grid in np.meshgrid(s, s, indexing="ij"))
     points = np.stack([first, (1 - first) * second], axis=1)
-    mass = np.outer(v, v).ravel() * (1 - first) * np.exp(np.asarray(log_densities(actor, region, points)))
+    mass = np.outer(v, v).ravel() * (1 - first) * np.exp(np.asarray(log_densities(actor, region, jnp.asarray(points))))
     assert mass.sum() == pytest.approx(1.0, abs=2e-3)
 
 
@@ -157,7 +179,7 @@ def test_entropy_and_divergence_are_those_of_integrals() -> None:
     z = (np.arange(200_000) + 0.5) / 200_000
     entropy = divergence = 0.0
     for k in range(2):
-        p, q = (scipy_beta(float(d.alpha[k]), float(d.beta[k])).logpdf(z) for d in (one, two))
+        p, q = (scipy_beta.logpdf(z, float(d.alpha[k]), float(d.beta[k])) for d in (one, two))
         entropy += np.mean(-np.exp(p) * p) + np.log(float(one.width[k]))
         divergence += np.mean(np.exp(p) * (p - q))
     assert float(one.entropy()) == pytest.approx(entropy, abs=1e-4)
@@ -165,63 +187,65 @@ def test_entropy_and_divergence_are_those_of_integrals() -> None:
 
 
 def test_the_first_policy_is_uniform_on_a_simplex() -> None:
-    """Beta(1, number of free entries after): each entry of a uniform point has mean 1/4 and variance 3/80."""
+    """Beta(1, number of free entries after): breaking a stick so is uniform. The last entry has no room."""
     region = Allocation(1.0, np.zeros(4), np.ones(4))
-
-    @jax.jit
-    def drawn(key: Array) -> tuple[Array, Array]:
-        fit, make, go = jax.random.split(key, 3)
-        start = uniform_parameters(region, fit, 2_000)
-        actor = SequentialPolicy(3, start, (8,), 8, "tanh", make)
-        actor = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), actor)
-        features = actor.features(jnp.zeros(3))
-        return start, jax.vmap(lambda k: walk(actor, features, region, k)[0])(jax.random.split(go, 4_000))
-
-    start, points = (np.asarray(x) for x in drawn(jax.random.key(0)))
-    np.testing.assert_allclose(start[:3], [[1, 3], [1, 2], [1, 1]], rtol=0.15)
-    np.testing.assert_allclose(start[3], [1, 1])
-    np.testing.assert_allclose(points.mean(axis=0), 1 / 4, atol=0.015)
-    np.testing.assert_allclose(points.var(axis=0), 3 / 80, atol=0.005)
+    start = np.asarray(jax.jit(lambda key: uniform_parameters(region, key, 2_000))(jax.random.key(0)))
+    np.testing.assert_allclose(start, [[1, 3], [1, 2], [1, 1], [1, 1]], rtol=0.15)
 
 
-BOUNDED = Spec(3, jnp.zeros(3), jnp.ones(3), lambda obs: AllocationAtMost(0.5 + obs[0] ** 2, jnp.zeros(3), jnp.ones(3)))
+MOVING = Spec(
+    1, jnp.zeros(2), jnp.ones(2), lambda obs: AllocationAtMost(obs[0], jnp.zeros(2), 0.75 * obs[0] * jnp.ones(2))
+)
+TOTALS = (0.25, 0.5, 0.75)
 
 
-@eqx.filter_jit
-def collected(state: SequentialState, key: Array) -> tuple[SequentialState, Decision]:
-    def one(state: SequentialState, key: Array) -> tuple[SequentialState, Decision]:
-        see, go = jax.random.split(key)
-        obs, next_obs = 0.3 * jax.random.normal(see, (2, 3), jnp.float64)
-        decision = SMALL.act(SMALL.policy(state), BOUNDED, obs, go, explore=True)
-        made = Transition(obs, decision, decision.executed[0], next_obs, jnp.asarray(True), jnp.asarray(False))
-        return SMALL.observe(state, BOUNDED, made), decision
+@jax.jit
+def learned(key: Array) -> tuple[SequentialBatch, Array, Metrics, Array, Array]:
+    """16 rollouts of single steps with reward 0.6 a_1 + 0.8 a_2: every batch with its densities again
+    and its metrics, the last policy's actions and how far proposals were from what was executed."""
 
-    return jax.lax.scan(one, state, jax.random.split(key, SMALL.horizon))
+    def observed(key: Array) -> Array:
+        return jax.random.uniform(key, (1,), jnp.float64, 0.2, 0.8)
+
+    def step(state: SequentialState, key: Array) -> tuple[SequentialState, Array]:
+        see, go, onward = jax.random.split(key, 3)
+        obs = observed(see)
+        decision = SMALL.act(SMALL.policy(state), MOVING, obs, go, explore=True)
+        reward = jnp.asarray([0.6, 0.8]) @ decision.executed
+        made = Transition(obs, decision, reward, observed(onward), jnp.asarray(True), jnp.asarray(False))
+        return SMALL.observe(state, MOVING, made), jnp.max(jnp.abs(decision.proposed - decision.executed))
+
+    def learn(state: SequentialState, key: Array):
+        go, update = jax.random.split(key)
+        state, moved = jax.lax.scan(step, state, jax.random.split(go, SMALL.horizon))
+        batch = SMALL.batch(state, MOVING)
+        again = jax.vmap(state.actor.given)(batch.x, batch.z, batch.before.width).log_density(batch.z)
+        state, metrics = SMALL.update(state, MOVING, update, frozenset({"rollout"}))
+        return state, (batch, again, metrics, jnp.max(moved))
+
+    first = SMALL.init(key, MOVING)
+    last, (batches, again, metrics, moved) = jax.lax.scan(learn, first, jax.random.split(key, 16))
+    actions = jax.vmap(lambda obs: SMALL.act(SMALL.policy(last), MOVING, obs, key, explore=False).executed)(
+        jnp.asarray(TOTALS)[:, None]
+    )
+    return batches, again, metrics, actions, jnp.max(moved)
 
 
-def test_ratios_are_one_before_learning_and_better_actions_become_likelier() -> None:
-    state, decisions = collected(new(SMALL, BOUNDED), jax.random.key(1))
-    np.testing.assert_allclose(decisions.executed, decisions.proposed, atol=1e-12)
-
-    @eqx.filter_jit
-    def learned(state: SequentialState):
-        batch = SMALL.batch(state, BOUNDED)
-        now = jax.vmap(state.actor.given)(batch.x, batch.z, batch.before.width)
-        after, metrics = SMALL.update(state, BOUNDED, jax.random.key(2), frozenset({"rollout"}))
-        then = jax.vmap(after.actor.given)(batch.x, batch.z, batch.before.width)
-        return batch, now.log_density(batch.z), metrics, now.alpha / (now.alpha + now.beta), then
-
-    batch, density, metrics, mean, then = learned(state)
-    np.testing.assert_array_equal(density, batch.log_density)
-    known = np.zeros(64)
-    for k in range(3):
-        alpha, beta, width = (
-            np.asarray(part)[:, k] for part in (batch.before.alpha, batch.before.beta, batch.before.width)
+def test_it_learns_the_best_vertex_of_a_moving_set_from_ratios_that_are_one_at_first() -> None:
+    batches, again, metrics, actions, moved = learned(jax.random.key(0))
+    assert float(moved) < 1e-12
+    np.testing.assert_allclose(again, batches.log_density, rtol=1e-12)
+    known, before = 0.0, batches.before
+    for k in range(2):
+        alpha, beta, width, z = (
+            np.asarray(part)[..., k] for part in (before.alpha, before.beta, before.width, batches.z)
         )
-        known += scipy_beta(alpha, beta, scale=width).logpdf(np.asarray(batch.z)[:, k] * width)
-    np.testing.assert_allclose(batch.log_density, known, rtol=1e-7)
-    assert all(np.isfinite(value) for value in metrics.values())
-    assert np.mean(then.alpha[:, 0] / (then.alpha[:, 0] + then.beta[:, 0])) > np.mean(np.asarray(mean)[:, 0])
+        known = known + scipy_beta.logpdf(z * width, alpha, beta, scale=width)
+    np.testing.assert_allclose(batches.log_density, known, rtol=1e-5, atol=1e-6)
+    assert all(np.isfinite(value).all() for value in metrics.values())
+    for total, executed in zip(TOTALS, np.asarray(actions), strict=True):
+        best = total * (0.8 * 0.75 + 0.6 * 0.25)
+        assert np.array([0.6, 0.8]) @ executed > 0.9 * best, (total, executed)
 
 
 @pytest.mark.parametrize("region", [Ball(jnp.zeros(2), 1.0), EllipsoidBox(jnp.eye(2), 1.0, jnp.ones(2))])
@@ -233,23 +257,11 @@ def test_a_set_without_intervals_is_refused(region: ActionSet) -> None:
         SMALL.init(jax.random.key(0), spec)
 
 
-def test_integers_are_executed_of_draws_in_their_hull() -> None:
-    spec = Spec(1, jnp.zeros(3), jnp.full(3, 4.0), lambda obs: IntegerAllocation(6.0, jnp.zeros(3), jnp.full(3, 4.0)))
-    decide = eqx.filter_jit(lambda state, key: SMALL.act(SMALL.policy(state), spec, jnp.zeros(1), key, explore=True))
-    decision = decide(new(SMALL, spec), jax.random.key(3))
-    assert float(jnp.sum(decision.proposed)) == pytest.approx(6.0)
+def test_integers_are_executed_of_draws_in_their_hull(actor: SequentialPolicy) -> None:
+    spec = Spec(3, jnp.zeros(4), jnp.full(4, 4.0), lambda obs: IntegerAllocation(7.0, jnp.zeros(4), jnp.full(4, 4.0)))
+    policy = actor, no_statistics(3, jnp.dtype(float))
+    decision = jax.jit(lambda key: SMALL.act(policy, spec, jnp.zeros(3), key, explore=True))(jax.random.key(3))
+    assert float(jnp.sum(decision.proposed)) == pytest.approx(7.0)
     assert np.abs(np.asarray(decision.proposed) - np.round(decision.proposed)).max() > 1e-3
     np.testing.assert_array_equal(decision.executed, np.round(decision.executed))
-    assert float(jnp.sum(decision.executed)) == 6.0
-
-
-def test_the_best_vertex_of_a_moving_allocation_is_found() -> None:
-    """Reward 0.6 a_1 + 0.8 a_2, a_1 + a_2 + a_3 = the observation, each at most its half: the first two are at most."""
-    low, high = jnp.zeros(2), jnp.ones(2)
-    spec = Spec(1, low, high, lambda obs: AllocationAtMost(obs[0], jnp.zeros(2), 0.75 * obs[0] * jnp.ones(2)))
-    algorithm = replace(SMALL, horizon=256, minibatch=64, epochs=10, hidden_layers=(16,), head_units=16)
-    act = trained(algorithm, spec, 6_144)
-    for total in (0.25, 0.5, 0.75):
-        executed = np.asarray(act(jnp.full(1, total)))
-        best = total * (0.8 * 0.75 + 0.6 * 0.25)
-        assert np.array([0.6, 0.8]) @ executed > 0.9 * best, (total, executed)
+    assert float(jnp.sum(decision.executed)) == 7.0
