@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import build_algorithm, changed
 from feasible.algorithms.settings import (
+    ARAMSettings,
     DDPGSettings,
     FOCOPSSettings,
     FrankWolfeSettings,
@@ -312,6 +313,8 @@ def agent(
     seed: int = 0,
     **settings: Unpack[SACSettings],
 ) -> Agent: ...
+@overload
+def agent(method: Literal["aram"], env: Env, *, seed: int = 0, **settings: Unpack[ARAMSettings]) -> Agent: ...
 @overload
 def agent(
     method: Literal["ppo-projection", "ppo-radial", "ppo-truncated", "ppo-capg"],

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from feasible.constraints import Constraint
 from feasible.constraints.observations import Layout
@@ -118,6 +118,19 @@ class Algorithm(eqx.Module, Generic[State]):
     def warmup_proposal(self, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray) -> Float[Array, " n"]:
         """The proposal of a step of the warm-up: a sample of the feasible set."""
         return spec.feasible_set(obs).sample(key)
+
+    def warmup_decision(
+        self, policy: PyTree[Array], spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray
+    ) -> "Decision":
+        """The decision of a step of the warm-up: of its proposal, with zeros for extras."""
+        proposed = self.warmup_proposal(spec, obs, key)
+        like = jax.eval_shape(lambda: self.act(policy, spec, obs, key, explore=True).extras)
+        extras = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
+        return eqx.tree_at(lambda d: d.extras, spec.decide(obs, proposed, proposed), extras)
+
+    def acting(self, state: State, copy: Int[Array, ""]) -> PyTree[Array]:
+        """What acts in training in one of the copies of the environment: the same in all, unless it says otherwise."""
+        return self.policy(state, explore=True)
 
     def trouble(self, spec: Spec, obs: Float[Array, " o"]) -> str | None:
         """Why the method cannot act at an observation, and what can; None where it can, as far as it knows."""

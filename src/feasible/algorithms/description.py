@@ -168,12 +168,21 @@ def _check_setting(name: str, value: object, hint: object, owner: str) -> None:
         raise ValueError(f"{owner}: hidden_layers must have at most {DEEPEST} layers, not {len(value)}.")
 
 
-FROM_ZERO = ("warmup", "critic_joined")
+FROM_ZERO = ("warmup", "critic_joined", "snapshots")
 LARGEST = 2**31 - 1  # of whole numbers: what the programs count with
 DEEPEST = 100
-SHARES = ("discount", "target_ratio", "trace", "epsilon", "frank_wolfe_step")
+SHARES = (
+    "discount",
+    "target_ratio",
+    "trace",
+    "epsilon",
+    "frank_wolfe_step",
+    "augmented_share",
+    "augmented_decay",
+    "preference",
+)
 BELOW_ONE = ("projected_gradient_margin",)
-ANY_SIGN = ("entropy_target", "log_std")
+ANY_SIGN = ("entropy_target", "log_std", "reward_shift")
 
 
 def _check_range(name: str, value: object, owner: str) -> None:

@@ -17,8 +17,7 @@ then that of the Gaussians before they are restricted.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -26,20 +25,18 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from feasible.algorithms.adam import adam_step
-from feasible.algorithms.advantages import advantages, standardised
-from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition
+from feasible.algorithms.base import Decision, Spec, Transition
+from feasible.algorithms.from_rollouts import Critics as Critics
+from feasible.algorithms.from_rollouts import FromRollouts
 from feasible.algorithms.gaussian import GaussianPolicy, Normal
 from feasible.algorithms.maps import trouble_inside
-from feasible.algorithms.nets import Hidden, Perceptron
+from feasible.algorithms.nets import Perceptron
 from feasible.algorithms.rollout import Rollout, Step, no_rollout, record, steps
 from feasible.algorithms.statistics import Statistics, no_statistics
 from feasible.algorithms.truncated import Frame, Truncated, check_truncated, spread_directions
 from feasible.sets.box import Box
 
-Critics = tuple[Perceptron, ...]
 Policy = tuple[GaussianPolicy, Statistics]
-Learned = TypeVar("Learned")
 
 
 class OnPolicyState(eqx.Module):
@@ -69,7 +66,7 @@ class Batch(eqx.Module):
     """The feasible sets of the steps, where densities depend on them."""
 
 
-class OnPolicy(Algorithm[OnPolicyState]):
+class OnPolicy(FromRollouts[OnPolicyState]):
     """Learning from the steps of the present policy only."""
 
     restricts: ClassVar[bool] = False
@@ -77,46 +74,16 @@ class OnPolicy(Algorithm[OnPolicyState]):
     costs: ClassVar[int] = 0
     """1 where the constraint is relaxed to a cost, too: a proposal's worst residual, 0 or less if it is feasible."""
 
-    horizon: int = 2_048
-    """Steps between updates, those of all copies together."""
-    copies: int = 1
-    """Copies of the environment that are stepped as one."""
-    minibatch: int = 64
-    """Steps in a minibatch."""
-    epochs: int = 10
-    """Passes over the rollout at each update. What does not fill a minibatch is left out, at random."""
-    discount: float = 0.995
-    """gamma: what a reward one step later is worth."""
-    trace: float = 0.97
-    """lambda of the generalised advantage estimates."""
-    rate: float = 3e-4
-    """Adam's rate of policy and critics."""
-    hidden_layers: tuple[int, ...] = (64, 64)
-    """Units of the hidden layers."""
-    hidden: Hidden = "tanh"
-    """Activation of the hidden layers."""
     log_std: float = 0.0
     """Logarithm of the first policy's spread, in units of half the action box."""
     bounded: bool = False
     """Whether the policy's mean goes through tanh, so that it lies in the action box."""
-    normalised: bool = True
-    """Whether the networks see observations by their running mean and deviation."""
     capg: bool = False
     """Clipped-action policy gradient, for boxes: log-densities of the clipped samples."""
     map: Literal["projection", "radial", "truncated"] = "projection"
     """How the sample becomes a proposal (`feasible.algorithms.maps`); `truncated` for PPO only."""
     directions: int = 32
     """Rays, an even number, by which `truncated` measures the set from its mean."""
-    warmup: int = 0
-    """Must be 0: rollouts are of the policy from the first step on."""
-
-    @property
-    def intervals(self) -> Mapping[str, int]:
-        return {"rollout": self.horizon}
-
-    @property
-    def environments(self) -> int:
-        return self.copies
 
     def trouble(self, spec: Spec, obs: Float[Array, " o"]) -> str | None:
         return None if self.map == "projection" else trouble_inside(spec.feasible_set(obs), self.map)
@@ -146,12 +113,7 @@ class OnPolicy(Algorithm[OnPolicyState]):
     def check(self, spec: Spec) -> None:
         """Refuse settings that do not go together, and sets whose samples are not clipped coordinate by coordinate."""
         name = type(self).__name__
-        if self.horizon % self.copies:
-            raise ValueError(f"{name}: horizon must be a multiple of copies = {self.copies}, not {self.horizon}.")
-        if self.warmup:
-            raise ValueError(f"{name}: warmup must be 0, not {self.warmup}: rollouts are of the policy from the start.")
-        if self.minibatch > self.horizon:
-            raise ValueError(f"{name}: minibatch must be at most horizon = {self.horizon}, not {self.minibatch}.")
+        self.check_sizes()
         kind = type(spec.region)
         if self.capg and kind is not Box:
             raise ValueError(
@@ -227,10 +189,6 @@ class OnPolicy(Algorithm[OnPolicyState]):
         new = record(state.rollout, step), state.statistics.absorb(transition.obs)
         return eqx.tree_at(lambda s: (s.rollout, s.statistics), state, new)
 
-    def seen(self, statistics: Statistics, obs: Float[Array, " o"]) -> Float[Array, " o"]:
-        """The observation as the networks see it."""
-        return statistics.normalise(obs) if self.normalised else obs
-
     def taken(self, state: OnPolicyState, spec: Spec) -> Step:
         """The steps of a full rollout, by time and copy."""
         sizes = spec.observation_size, self.sample_size(spec), self.context_size(spec)
@@ -238,13 +196,7 @@ class OnPolicy(Algorithm[OnPolicyState]):
 
     def batch(self, state: OnPolicyState, spec: Spec) -> Batch:
         """The whole rollout: every step with its standardised advantages and the critics' targets."""
-        taken = self.taken(state, spec)
-        value, next_value = (values(state.critics, x) for x in (taken.x, taken.next_x))
-        ends = taken.terminated[..., None], taken.ended[..., None]
-        estimates = advantages(taken.gains, value, next_value, *ends, discount=self.discount, trace=self.trace)
-        taken, estimates, value = jax.tree.map(
-            lambda leaf: leaf.reshape(self.horizon, *leaf.shape[2:]), (taken, estimates, value)
-        )
+        taken, estimates, targets = self.estimated(self.taken(state, spec), state.critics)
         before = jax.vmap(state.actor)(taken.x)
         frame = None
         if self.map == "truncated":
@@ -255,8 +207,8 @@ class OnPolicy(Algorithm[OnPolicyState]):
             taken.clipped,
             before,
             self.log_density(before, taken.sample, taken.clipped, frame),
-            jax.vmap(standardised, in_axes=1, out_axes=1)(estimates),
-            estimates + value,
+            estimates,
+            targets,
             frame,
         )
 
@@ -283,34 +235,8 @@ class OnPolicy(Algorithm[OnPolicyState]):
         ways = self._ways(jax.random.key(0), normal)
         return jax.vmap(lambda one, part: part.truncated(one, ways))(normal, frame)
 
-    def learn(
-        self,
-        learned: Learned,
-        optimiser: optax.OptState,
-        batch: Batch,
-        keys: PRNGKeyArray,
-        loss: Callable[[Learned, Batch], tuple[Array, Metrics]],
-    ) -> tuple[Learned, optax.OptState, Metrics]:
-        """A pass over the batch for each key, in minibatches, an Adam step for each; means over the last pass."""
-        count = self.horizon // self.minibatch
-        orders = jax.vmap(lambda key: jax.random.permutation(key, self.horizon))(keys)
-        places = orders[:, : count * self.minibatch].reshape(-1, self.minibatch)
-
-        def once(now: tuple[Learned, optax.OptState], rows: Array) -> tuple[tuple[Learned, optax.OptState], Metrics]:
-            part = jax.tree.map(lambda leaf: leaf[rows], batch)
-            gradients, metrics = jax.grad(loss, has_aux=True)(now[0], part)
-            return adam_step(self.rate, gradients, now[1], now[0]), metrics
-
-        (learned, optimiser), metrics = jax.lax.scan(once, (learned, optimiser), places)
-        return learned, optimiser, jax.tree.map(lambda each: jnp.mean(each[-count:]), metrics)
-
     def policy(self, state: OnPolicyState, *, explore: bool = False) -> Policy:
         return state.actor, state.statistics
-
-
-def values(critics: Critics, x: Float[Array, "t c o"]) -> Float[Array, "t c g"]:
-    """What each critic says of each observation."""
-    return jnp.concatenate([jax.vmap(jax.vmap(critic))(x) for critic in critics], axis=-1)
 
 
 def critic_loss(critics: Critics, batch: Batch) -> Float[Array, ""]:

@@ -92,6 +92,38 @@ class SACSettings(TypedDict, total=False):
     penalty: float
 
 
+class ARAMSettings(TypedDict, total=False):
+    """Of `ARAM`."""
+
+    draws: int
+    rejection_penalty: float
+    augmented_share: float
+    augmented_decay: float
+    augmented_size: int
+    preference: float
+    samples: int
+    snapshots: int
+    snapshot_interval: int
+    preferences: int
+    reward_scale: float
+    reward_shift: float
+    entropy_weight: float
+    entropy_target: float | Literal["auto"] | None
+    warmup: int
+    learning_starts: int
+    interval: int
+    updates: int
+    batch_size: int
+    replay_size: int
+    discount: float
+    rate: float
+    target_ratio: float
+    hidden_layers: Units
+    hidden: Hidden
+    normalised: bool
+    copies: int
+
+
 class OnPolicySettings(TypedDict, total=False):
     """Of all that learn from rollouts."""
 

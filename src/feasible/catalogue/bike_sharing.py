@@ -35,6 +35,12 @@ def _five_fair() -> "Algorithms":
     return fair(_five_paper(), output="leaky_relu", hidden="leaky_relu")
 
 
+def _five_field() -> "Algorithms":
+    from feasible.catalogue.other_suites import aram
+
+    return {"aram": aram(steps=100_000, reward_scale=100.0, reward_shift=2.0)}
+
+
 TASKS = (
     Task(
         name="bss-3",
@@ -56,6 +62,6 @@ TASKS = (
         eval_every=5_000,
         sizes={"observation_size": 11, "action_size": 5, "episode_length": 100},
         options={"stations": 5},
-        presets={"paper": _five_paper, "fair": _five_fair},
+        presets={"paper": _five_paper, "fair": _five_fair, "field": _five_field},
     ),
 )

@@ -88,6 +88,13 @@ def _sac(spec: "Spec") -> "Algorithm":
     return SAC(warmup=1_000, interval=1, updates=1, batch_size=64)
 
 
+def _aram(spec: "Spec") -> "Algorithm":
+    from feasible.algorithms.aram import ARAM
+
+    del spec
+    return ARAM(warmup=1_000, learning_starts=1_000, batch_size=256)
+
+
 def _ppo(**settings: object) -> "Callable[[Spec], Algorithm]":
     def make(spec: "Spec") -> "Algorithm":
         from feasible.algorithms.ppo import PPO
@@ -260,6 +267,12 @@ METHODS = (
         "proximal policy optimisation with a Gaussian that is restricted to the set",
         _ppo(map="truncated"),
         sets="all but integers",
+    ),
+    Method(
+        "aram",
+        "ARAM",
+        "soft actor-critic with acceptance-rejection: rejected proposals are steps of an augmented process",
+        _aram,
     ),
     Method(
         "ppo-capg",

@@ -20,6 +20,12 @@ def _fair() -> "Algorithms":
     return fair(_paper())
 
 
+def _field() -> "Algorithms":
+    from feasible.catalogue.other_suites import aram
+
+    return {"aram": aram(steps=500_000, reward_scale=10.0)}
+
+
 TASKS = (
     Task(
         name="nsfnet",
@@ -29,6 +35,6 @@ TASKS = (
         steps=500_000,
         eval_every=10_000,
         sizes={"observation_size": 40, "action_size": 9, "episode_length": 1000},
-        presets={"paper": _paper, "fair": _fair},
+        presets={"paper": _paper, "fair": _fair, "field": _field},
     ),
 )

@@ -141,21 +141,18 @@ class Step(Generic[State]):
         return state, told
 
     def _choose(self, state: State, obs: Float[Array, "*c o"], key: PRNGKeyArray, *, warm: bool) -> Decision:
+        copies = jnp.arange(self.algorithm.environments)
         if not self.rows:
-            return self._choose_one(state, obs, key, warm=warm)
+            return self._choose_one(state, copies[0], obs, key, warm=warm)
         keys = jax.random.split(key, self.algorithm.environments)
-        return jax.vmap(lambda obs, key: self._choose_one(state, obs, key, warm=warm))(obs, keys)
+        return jax.vmap(lambda *one: self._choose_one(state, *one, warm=warm))(copies, obs, keys)
 
-    def _choose_one(self, state: State, obs: Float[Array, " o"], key: PRNGKeyArray, *, warm: bool) -> Decision:
-        if not warm:
-            return self._act(state, obs, key)
-        proposed = self.algorithm.warmup_proposal(self.spec, obs, key)
-        like = jax.eval_shape(self._act, state, obs, key)
-        extras = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like.extras)
-        return eqx.tree_at(lambda d: d.extras, self.spec.decide(obs, proposed, proposed), extras)
-
-    def _act(self, state: State, obs: Float[Array, " o"], key: PRNGKeyArray) -> Decision:
-        policy = self.algorithm.policy(state, explore=True)
+    def _choose_one(
+        self, state: State, copy: Int[Array, ""], obs: Float[Array, " o"], key: PRNGKeyArray, *, warm: bool
+    ) -> Decision:
+        policy = self.algorithm.acting(state, copy)
+        if warm:
+            return self.algorithm.warmup_decision(policy, self.spec, obs, key)
         return self.algorithm.act(policy, self.spec, obs, key, explore=True)
 
     def _judge(self, obs: Float[Array, "*c o"], decision: Decision) -> Float[Array, "*c r"]:
