@@ -31,6 +31,7 @@ from feasible.algorithms.settings import (
     PPOSettings,
     ProjectedGradientSettings,
     SACSettings,
+    SequentialPPOSettings,
     ThroughProjectionSettings,
     TRPOSettings,
 )
@@ -312,6 +313,10 @@ def agent(
     *,
     seed: int = 0,
     **settings: Unpack[SACSettings],
+) -> Agent: ...
+@overload
+def agent(
+    method: Literal["ppo-sequential"], env: Env, *, seed: int = 0, **settings: Unpack[SequentialPPOSettings]
 ) -> Agent: ...
 @overload
 def agent(method: Literal["aram"], env: Env, *, seed: int = 0, **settings: Unpack[ARAMSettings]) -> Agent: ...
