@@ -54,6 +54,7 @@ def asked(name: str) -> dict[str, np.ndarray]:
     d = region.hull_dim
     y = rng.normal(size=(60, d)) * float(region.scale) * rng.choice([0.05, 0.5, 2.0], size=(60, 1))
     y[0] = 0.0
+    y[1] *= 3e-3 * float(region.scale) / np.linalg.norm(y[1])  # hardly off the centre
 
     @jax.jit
     def answers(region: ActionSet, y: jax.Array) -> dict[str, jax.Array]:
