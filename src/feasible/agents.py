@@ -37,6 +37,7 @@ from feasible.catalogue.keywords import Documented, parameters
 from feasible.catalogue.registry import find_method, name_of
 from feasible.catalogue.task import Task
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Judge
+from feasible.constraints.memory import RememberActions
 from feasible.constraints.observations import MisfitError
 from feasible.errors import CannotCopyError
 from feasible.run.compiling import Compiling, said_if_long
@@ -527,9 +528,9 @@ def _copier(env: "gym.Env | VectorEnv | Callable[[], gym.Env]") -> Callable[[], 
     task = getattr(env, "task", None)
     if isinstance(task, Task):
         return functools.partial(task.env, **getattr(env, "task_options", {}))
-    if isinstance(env, ConstrainedVectorEnv) and isinstance(env.env, SyncVectorEnv | AsyncVectorEnv):
-        makers = env.env.env_fns
-        return lambda: gym.Wrapper(makers[0]())  # in the place of the judging wrapper, which is taken off
+    make = _copy_maker(env.env) if isinstance(env, ConstrainedVectorEnv) else None
+    if make is not None:
+        return lambda: gym.Wrapper(make())  # in the place of the judging wrapper, which is taken off
     if isinstance(env, VectorEnv):
         raise CannotCopyError(
             "evaluate: the agent's environment is a vector that does not say how its copies are made; pass a function "
@@ -544,6 +545,14 @@ def _copier(env: "gym.Env | VectorEnv | Callable[[], gym.Env]") -> Callable[[], 
             "function that makes it, as evaluate(env=lambda: ...)."
         )
     return lambda: gym.make(spec)
+
+
+def _copy_maker(env: VectorEnv) -> Callable[[], gym.Env] | None:
+    """A function that makes one of the copies of a vector, where it says how they are made."""
+    if isinstance(env, SyncVectorEnv | AsyncVectorEnv):
+        return env.env_fns[0]
+    make = _copy_maker(env.env) if isinstance(env, RememberActions) else None
+    return None if make is None else lambda: cast(RememberActions, env).alone(make())
 
 
 def _remakes(env: gym.Env) -> bool:

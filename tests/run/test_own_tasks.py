@@ -11,12 +11,14 @@ import gymnasium as gym
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gymnasium.vector import SyncVectorEnv
 
 import feasible as fs
 from feasible.algorithms.description import Plain
 from feasible.catalogue import elsewhere
 from feasible.catalogue.registry import TASKS
 from feasible.cli import main
+from feasible.constraints import ConstrainedVectorEnv
 from feasible.run.disk import checkpoint
 from feasible.run.folder import RunFolder, RunLockedError, read_metrics
 from feasible.run.launch import configure, new_run
@@ -245,7 +247,7 @@ gym.register("toy/Limited-v0", entry_point=Limited, max_episode_steps=7)  # pyri
 class TestStops:
     """What a stop must not do."""
 
-    def stopped(self, env: gym.Env, run: Path, at: int = 60) -> fs.NFWPO:
+    def stopped(self, env: gym.Env | ConstrainedVectorEnv, run: Path, at: int = 60) -> fs.NFWPO:
         agent = fs.NFWPO(env, seed=3, **SETTINGS)  # pyright: ignore[reportArgumentType]
         heard = lambda step, metrics, agent: step < at  # noqa: E731
         agent.learn(120, run=run, callback=heard, eval_every=40, episodes=1, checkpoint_every=15)
@@ -270,6 +272,22 @@ class TestStops:
         fs.resume(tmp_path / "stopped", make())
         one, other = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "stopped")
         assert lines_without_time(one) == lines_without_time(other)
+
+    def test_copies_that_remember_their_actions_are_saved_with_them(self, tmp_path: Path) -> None:
+        """|a - last| <= 0.3 in the sets of the first steps after resuming, as if nothing had happened."""
+
+        def made() -> ConstrainedVectorEnv:
+            copies = SyncVectorEnv([lambda: gym.make("toy/Limited-v0")] * 2)
+            return fs.constrain(fs.remember_action(copies), lambda obs: fs.sets.Box(obs[3:] - 0.3, obs[3:] + 0.3))
+
+        self.stopped(made(), tmp_path / "whole", at=1000)
+        self.stopped(made(), tmp_path / "stopped")
+        resumed = fs.resume(tmp_path / "stopped", made())
+        one, other = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "stopped")
+        assert lines_without_time(one) == lines_without_time(other)
+        assert one.policy.read_bytes() == other.policy.read_bytes()
+        rows = np.asarray(resumed._driver.carry.algorithm.replay.rows)  # pyright: ignore[reportOptionalMemberAccess]
+        assert np.abs(rows[:, 7:9] - rows[:, 3:5]).max() <= 0.3 + 1e-5  # [observation (5) | proposed | executed | ...]
 
     def test_a_run_of_a_population_is_left_alone(self, mine: None, tmp_path: Path) -> None:
         folder = new_run(tmp_path, configure("mine:lander", "nfwpo", 0, steps=60, changes={"hidden_layers": [8]}))

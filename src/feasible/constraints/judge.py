@@ -98,8 +98,9 @@ class Judge:
     def _short(self, obs: Observation) -> str:
         layout = layout_behind(self.constraint)
         if layout is not None:
-            told = jax.tree.map(
-                lambda leaf: np.round(np.asarray(leaf, float), 4).tolist(), layout.rebuild(jnp.asarray(obs))
-            )
-            return f"{told!r:.400}"
+            return f"{jax.tree.map(_rounded, layout.rebuild(jnp.asarray(obs)))!r:.400}"
         return np.array2string(np.asarray(obs), precision=4, threshold=16) if isinstance(obs, np.ndarray) else repr(obs)
+
+
+def _rounded(leaf: Array) -> object:
+    return leaf.tolist() if leaf.dtype.kind in "iub" else np.round(np.asarray(leaf, float), 4).tolist()

@@ -22,8 +22,11 @@ from feasible.constraints.outcomes import (
     stepped,
     stepped_copies,
 )
+from feasible.constraints.states import State, restore, saved
 from feasible.errors import InfeasibleActionError, InvalidStepError
 from feasible.sets.base import ActionSet
+
+JUDGED, IGNORED = "judged_observation", "ignored_actions"  # in saved states
 
 
 class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
@@ -33,8 +36,9 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
     `"project"` executes the set's answer to it, and reports both under `executed_action` and `proposed_violation` in
     `info`. The constraint is at hand as `env.constraint`, the current set as `env.action_set()`.
 
-    Of observations with a structure (a Dict, say) the constraint sees the structure, in float32 and int32. Then
-    `env.layout` is not None, `env.constraint` is a function of their vectors, and `env.layout.flat(obs)` is the vector.
+    Of observations with a structure (a Dict, say) the constraint sees the structure: numbers in float32, choices in
+    int32, integers of a Box in its own dtype. Then `env.layout` is not None, `env.constraint` is a function of their
+    vectors, and `env.layout.flat(obs)` is the vector.
     """
 
     task: object = None
@@ -95,15 +99,15 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
         """Say that the environment underneath was moved past this wrapper: nothing is stepped before a reset."""
         self._obs = None
 
-    def get_state(self) -> dict[str, NDArray]:
+    def get_state(self) -> State:
         """The complete state of the environment underneath, with the observation the next action is judged by."""
         _check_reset(self._obs)
-        return {**self.env.get_wrapper_attr("get_state")(), "judged_observation": np.asarray(self._obs)}
+        return {**saved(self.env), JUDGED: np.asarray(self._obs)}
 
-    def set_state(self, state: dict[str, NDArray]) -> None:
+    def set_state(self, state: State) -> None:
         rest = dict(state)
-        obs = rest.pop("judged_observation")
-        self.env.get_wrapper_attr("set_state")(rest)
+        obs = rest.pop(JUDGED)
+        restore(self.env, rest)
         self._obs = _copy(obs)
 
 
@@ -174,15 +178,16 @@ class ConstrainedVectorEnv(VectorWrapper):
         """Say that the copies were moved past this wrapper: nothing is stepped before a reset."""
         self._obs, self._ignored = None, np.zeros(self.num_envs, bool)
 
-    def get_state(self) -> dict[str, NDArray]:
+    def get_state(self) -> State:
+        """The complete state of all copies, with the observations the next actions are judged by and which are not."""
         _check_reset(self._obs)
-        return {**self.env.get_state(), "judged_observation": np.asarray(self._obs)}  # pyright: ignore[reportAttributeAccessIssue]
+        return {**saved(self.env), JUDGED: np.asarray(self._obs), IGNORED: self._ignored.copy()}
 
-    def set_state(self, state: dict[str, NDArray]) -> None:
+    def set_state(self, state: State) -> None:
         rest = dict(state)
-        obs = rest.pop("judged_observation")
-        self.env.set_state(rest)  # pyright: ignore[reportAttributeAccessIssue]
-        self._obs = _copy(obs)
+        obs, ignored = rest.pop(JUDGED), rest.pop(IGNORED)
+        restore(self.env, rest)
+        self._obs, self._ignored = _copy(obs), np.array(ignored)
 
 
 @overload
