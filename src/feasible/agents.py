@@ -8,7 +8,6 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, Unpack, cast, overload
 
@@ -40,7 +39,6 @@ from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Judge
 from feasible.constraints.memory import RememberActions
 from feasible.constraints.observations import MisfitError
 from feasible.errors import CannotCopyError
-from feasible.run.compiling import Compiling, said_if_long
 from feasible.run.config import RunConfig
 from feasible.run.disk import checkpoint
 from feasible.run.drive.lone import Lone
@@ -207,9 +205,7 @@ class Agent:
         if not np.isfinite(rows).all():
             raise ValueError("predict: the observation has a NaN or an infinite entry.")
         batch = rows[None] if single else rows
-        with nullcontext() if batch.shape in self._predicted else said_if_long("predict"):
-            answers = np.array(self._act(self._policy, batch))  # the caller's own, to write to
-        self._predicted.add(batch.shape)
+        answers = np.array(self._act(self._policy, batch))  # the caller's own, to write to
         wire = wire_of(self._spec)
         actions, (violations, tolerances) = wire.executed(answers), wire.certificate(answers)
         refused = np.flatnonzero(~(violations <= tolerances))
@@ -241,11 +237,6 @@ class Agent:
             return evaluate(self._act, self._policy, copies, evaluation_seeds(seed, self.step, episodes))
         finally:
             copies.close()
-
-    @functools.cached_property
-    def _predicted(self) -> set[tuple[int, ...]]:
-        """Shapes for which `predict` has its program."""
-        return set()
 
     def __repr__(self) -> str:
         """Such as `NFWPO on Pendulum-v1, seed 0, step 12,000`."""
@@ -473,8 +464,6 @@ def _shown(progress_bar: bool, tensorboard: bool, run: Path | None) -> list[Watc
         from feasible.run.progress import ProgressBar
 
         shown.append(ProgressBar(Console()))
-    else:
-        shown.append(Compiling("learn"))
     return shown
 
 

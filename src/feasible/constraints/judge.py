@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from feasible.compiling import ToldOnce
 from feasible.constraints.action_box import Constraint, Observation, Watched, certified
 from feasible.constraints.observations import layout_behind
 from feasible.errors import EmptySetError, InfeasibleActionError
@@ -44,10 +45,10 @@ class Judge:
                 left, _ = certified(constraint, feasible_set, executed)
             return Verdict(executed, violation, left, tolerance)
 
-        self._verdict = jax.jit(jax.vmap(verdict) if batched else verdict)
+        self._verdict = ToldOnce("the test of actions", jax.jit(jax.vmap(verdict) if batched else verdict))
 
     def __call__(self, obs: Observation, action: NDArray[np.floating]) -> Verdict:
-        return self._verdict(obs, action)
+        return self._verdict.call(obs, action)
 
     def set_fault(self, obs: Observation, who: str) -> ValueError | None:
         """What is wrong with the feasible set of an observation itself, whatever the action."""

@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from feasible.compiling import heard_by
 from feasible.run.config import RunConfig
 from feasible.run.sweep.overview import expected_end
 from feasible.run.watch import Line, Watcher
@@ -30,12 +32,15 @@ class ProgressBar(Watcher):
             refresh_per_second=4,
         )
         self._evaluations: list[Line] = []
+        self._hearing, self._compiling = ExitStack(), False
 
     def __enter__(self) -> Self:
         self._progress.start()
+        self._hearing.enter_context(heard_by(self._tell_compiling))
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._hearing.close()
         self._progress.stop()
         if self._evaluations:
             self._console.print(evaluation_table(self._evaluations))
@@ -58,6 +63,8 @@ class ProgressBar(Watcher):
         # The bar's own clock draws it; a number is all it needs, and not at every step.
         if step % 64 == 0 or step == self._config.steps:
             self._progress.update(self._bar, completed=step)
+            if self._compiling:
+                self._tell_news()
 
     def logged(self, config: RunConfig, line: Line) -> None:
         rate, step = line.get("time/steps_per_second"), line["step"]
@@ -68,8 +75,7 @@ class ProgressBar(Watcher):
             self._progress.update(self._bar, completed=step)
         if not self._together:
             self._tell_return(line)
-        news = ", ".join(text for text in self._news.values() if text)
-        self._progress.update(self._bar, news=news)
+        self._tell_news()
 
     def evaluated(self, step: int, seconds: float) -> None:
         self._seconds = seconds
@@ -78,6 +84,15 @@ class ProgressBar(Watcher):
         self._failed += 1
         self._news["failed"] = f"{self._failed} failed"
         self._console.print(f"{config.name} failed: {reason}", style="red", markup=False)
+
+    def _tell_news(self) -> None:
+        self._compiling = False
+        self._progress.update(self._bar, news=", ".join(text for text in self._news.values() if text))
+
+    def _tell_compiling(self, what: str) -> None:
+        if self._progress.tasks:
+            self._compiling = True
+            self._progress.update(self._bar, news=f"compiling {what}")
 
     def _speed(self) -> str:
         living = self._agents - self._failed
