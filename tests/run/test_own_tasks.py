@@ -12,10 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium.vector import SyncVectorEnv
+from jaxtyping import Array
 
 import feasible as fs
 from feasible.algorithms.description import Plain
-from feasible.catalogue import elsewhere
+from feasible.catalogue import elsewhere, registry
 from feasible.catalogue.registry import TASKS
 from feasible.cli import main
 from feasible.constraints import ConstrainedVectorEnv
@@ -161,6 +162,26 @@ class TestNames:
     def test_packages_announce_tasks(self, mine: None, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("feasible.catalogue.registry.announced", lambda: {"moon": "mine:lander"})
         assert fs.make("moon").task.title == "a lander"  # pyright: ignore[reportAttributeAccessIssue]
+
+    def test_a_task_of_this_process_is_not_mistaken_for_one_that_a_package_announces(
+        self, mine: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """Here the registered one has the name; other processes would train the package's, so they are not asked."""
+        import mine as module  # pyright: ignore[reportMissingImports]
+
+        monkeypatch.setattr("feasible.catalogue.registry.announced", lambda: {"drift": "mine:lander", "gone": "gone:x"})
+        monkeypatch.setattr("feasible.catalogue.registry.TASKS", TASKS.copy())
+        for name in ("drift", "gone"):
+            task = fs.register_task(fs.Task(name, Drift, force, steps=10))
+            assert fs.make(name).task is task
+            with pytest.raises(ValueError, match=f"'{name}' is known in this process only; .* or train with jobs=1"):
+                fs.compare([name], ["nfwpo"], out=tmp_path, jobs=2)
+        monkeypatch.setattr("feasible.catalogue.registry.announced", lambda: {"lander": "mine:lander"})
+        assert not registry.known_here_only("lander")  # any process finds it
+        fs.register_task(module.lander)
+        assert not registry.known_here_only("lander")  # the same task under the same name
+        assert not registry.known_here_only("mine:lander")
+        assert not registry.known_here_only("reacher")
 
     def test_where_a_task_is_found(self, desk: Path, mine: None) -> None:
         import mine as module  # pyright: ignore[reportMissingImports]
@@ -365,12 +386,41 @@ def test_what_is_no_task_is_refused_when_it_is_made() -> None:
             fs.Task(**{"name": "drift", "make": Drift, "constraint": force, **changes})  # pyright: ignore[reportArgumentType]
 
 
+def test_a_camera_drives_safely_and_is_refused_where_networks_would_see_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Constraining it is for agents of other libraries; ours say at once that they take no images."""
+
+    def gently(obs: Array) -> fs.sets.ActionSet:
+        """|steering| + gas + brake <= 0.5 + the picture's brightness."""
+        weights = jnp.ones(3, jnp.float32)
+        return fs.sets.WeightedL1Box(weights, 0.5 + jnp.mean(obs.astype(jnp.float32)) / 255, 1.0)
+
+    monkeypatch.setattr("feasible.catalogue.registry.TASKS", TASKS.copy())
+    task = fs.Task("car", "CarRacing-v3", gently)
+    env = task.env(on_infeasible="project")
+    obs, _ = env.reset(seed=0)
+    _, *_, info = env.step(np.array([-1.0, 1.0, 0.0], np.float32))
+    assert np.abs(info["executed_action"]).sum() == pytest.approx(0.5 + obs.mean() / 255, abs=1e-4)
+    with pytest.raises(
+        ValueError, match=r"^env: obs is an image, Box\(0, 255, \(96, 96, 3\), uint8\), but networks here"
+    ):
+        fs.NFWPO(env)
+    with pytest.raises(ValueError, match=r"^env: obs is an image"):
+        fs.train(task, "nfwpo")
+    env.close()
+
+
 def test_what_goes_wrong_in_a_task_is_said() -> None:
     def broken() -> gym.Env:
         raise OSError("no such boat")
 
     with pytest.raises(ValueError, match="the environment of 'boat' could not be made: OSError: no such boat"):
         fs.Task("boat", broken, force).env()
+
+    def quietly() -> gym.Env:
+        raise AssertionError
+
+    with pytest.raises(ValueError, match=r"could not be made: AssertionError in .*test_own_tasks.py, line \d+\.$"):
+        fs.Task("boat", quietly, force).env()
     with pytest.raises(ValueError, match="make of 'boat' must return a Gymnasium environment, not 3"):
         fs.Task("boat", lambda: 3, force).env()  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="'boat' has no constraint, and its environment brings none"):

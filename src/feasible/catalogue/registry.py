@@ -61,6 +61,18 @@ def known_as(task: "str | Task") -> str:
     return name_of(task) or register_task(task).name
 
 
+def known_here_only(name: str) -> bool:
+    """Whether a task was registered in this process and others would not find it, or would find another by its name:
+    one that an installed package announces."""
+    registered = TASKS.get(name)
+    if registered is None or OURS.get(name) is registered:
+        return False
+    try:
+        return imported(announced()[name]) is not registered
+    except (KeyError, TaskNotFoundError):
+        return True
+
+
 def find_method(name: str) -> Method:
     """The method of that name; for another name an error that says which one may be meant."""
     if name not in METHODS:
