@@ -13,8 +13,10 @@ from feasible.run.sweep.overview import ROWS, Follower, Overview, State
 from tests.run.runs import small_run
 
 
-def drawn(overview: Overview, states: dict[RunFolder, State], failures: dict[RunFolder, str] | None = None) -> str:
-    console = Console(file=io.StringIO(), width=160)
+def drawn(
+    overview: Overview, states: dict[RunFolder, State], failures: dict[RunFolder, str] | None = None, width: int = 160
+) -> str:
+    console = Console(file=io.StringIO(), width=width)
     console.print(overview.drawn(states, failures or {}))
     return console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -67,3 +69,17 @@ def test_a_large_sweep_shows_what_runs_and_what_failed(count: int, shown: int, t
     states[folders[0]], states[folders[1]] = "running", "failed"
     printed = drawn(Overview(folders, 2), states, {folders[1]: "no reason"})
     assert printed.count("of 1,000") == shown
+
+
+def test_in_a_narrow_terminal_it_is_a_list(tmp_path: Path) -> None:
+    folder, other = small_run(tmp_path, variant="a"), small_run(tmp_path, variant="b")
+    write(folder, {"step": 500, "eval/return": -12.34, "violation/executed_max": 1e-7, "time/steps_per_second": 10.0})
+    printed = drawn(Overview([folder, other], 1), {folder: "running", other: "waiting"}, width=50)
+    assert [line.rstrip() for line in printed.splitlines()[:6]] == [
+        "Training",
+        "reacher  NFWPO (a)  seed 0",
+        "  running, 500 of 1,000, return -12.3, violation",
+        "  1e-07, 10 steps/s",
+        "reacher  NFWPO (b)  seed 0",
+        "  waiting, 0 of 1,000",
+    ]

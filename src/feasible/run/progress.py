@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Self
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
@@ -14,6 +15,9 @@ from feasible.run.config import RunConfig
 from feasible.run.sweep.overview import expected_end
 from feasible.run.watch import Line, Watcher
 
+NARROW = 100
+"""Columns below which a run's name stands above its bar, not beside it."""
+
 
 class ProgressBar(Watcher):
     """One live view, a bar for each run or population in turn; use as a context.
@@ -22,10 +26,11 @@ class ProgressBar(Watcher):
     """
 
     def __init__(self, console: Console):
-        self._console = console
+        self._console, self._narrow = console, console.width < NARROW
+        about = [] if self._narrow else [TextColumn("{task.description}", markup=False)]
         self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
+            *about,
+            BarColumn(10 if self._narrow else 40),
             MofNCompleteColumn(),
             TextColumn("{task.fields[news]}"),
             console=console,
@@ -50,10 +55,12 @@ class ProgressBar(Watcher):
         self._rate = self._seconds = 0.0
         self._together = bool(memory)
         failed = "0 failed" if self._together else ""
-        self._news = {"speed": "", "return": "", "violation": "", "failed": failed, "end": ""}
+        self._news = {"speed": "", "return": "", "failed": failed, "end": "", "violation": ""}
         about = f"{self._config.task}, {self._agents} agents" if memory else self._config.name
         if memory:
             self._console.print(f"{self._config.task}: {memory}")
+        if self._narrow:
+            self._console.print(about, markup=False, highlight=False)
         self._bar = self._progress.add_task(about, total=self._config.steps, completed=step, news="compiling")
 
     def warned(self, says: str) -> None:
@@ -115,8 +122,9 @@ class ProgressBar(Watcher):
 
 def evaluation_table(lines: list[Line], last: int = 12) -> Table:
     """The last evaluations of a run, one a row."""
-    table = Table(title="Evaluations" if len(lines) <= last else f"The last {last} of {len(lines)} evaluations")
-    for name in ("step", "mean return", "lowest", "highest", "executed violation"):
+    title = "Evaluations" if len(lines) <= last else f"The last {last} of {len(lines)} evaluations"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    for name in ("step", "mean return", "lowest", "highest", "violation"):
         table.add_column(name, justify="right")
     for line in lines[-last:]:
         returns = line["eval/returns"]
