@@ -257,11 +257,13 @@ class Agent:
     def _name(self) -> tuple[str, str, str, dict[str, object]]:
         """Of the task, the method and the variant, for a run's folder, and what is known of the task."""
         task, about = getattr(self.env, "task", None), about_spec(self._spec)
-        name = re.sub(r"[^\w.+-]+", "-", _named(self.env))
+        name, settings = re.sub(r"[^\w.+-]+", "-", _kind(self.env)), dict(self._settings)
+        if isinstance(self.env, ConstrainedVectorEnv):
+            settings["copies"] = self.env.num_envs
         if isinstance(task, Task) and not getattr(self.env, "task_options", None):
             name = name_of(task) or task.name
             about |= {"title": task.title, "constraint": task.words}
-        return name, self._method or type(self.algorithm).__name__.lower(), variant_of("", self._settings), about
+        return name, self._method or type(self.algorithm).__name__.lower(), variant_of("", settings), about
 
     def save(self, path: str | Path) -> None:
         """Write the policy: weights and a description, no code, no constraint."""
@@ -508,8 +510,14 @@ def _spec(env: gym.Env | ConstrainedVectorEnv) -> Spec:
 
 def _named(env: Env) -> str:
     """What an environment is called."""
-    name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
-    return f"{env.num_envs} copies of {name}" if isinstance(env, ConstrainedVectorEnv) else name
+    return f"{env.num_envs} copies of {_kind(env)}" if isinstance(env, ConstrainedVectorEnv) else _kind(env)
+
+
+def _kind(env: Env) -> str:
+    """What one of its copies is called."""
+    singles = getattr(env.unwrapped, "envs", None) if isinstance(env, ConstrainedVectorEnv) else None
+    single = singles[0] if singles and env.spec is None else env
+    return single.spec.id if single.spec is not None else type(single.unwrapped).__name__
 
 
 def _copier(env: "gym.Env | VectorEnv | Callable[[], gym.Env]") -> Callable[[], gym.Env]:

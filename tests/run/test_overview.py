@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from feasible.run.folder import RunFolder
+from feasible.run.progress import ProgressBar
 from feasible.run.sweep.overview import ROWS, Follower, Overview, State
 from tests.run.runs import small_run
 
@@ -83,3 +84,35 @@ def test_in_a_narrow_terminal_it_is_a_list(tmp_path: Path) -> None:
         "reacher  NFWPO (b)  seed 0",
         "  waiting, 0 of 1,000",
     ]
+
+
+def test_a_run_s_bar_and_evaluations_can_be_read_in_fifty_columns(tmp_path: Path) -> None:
+    """The name stands above the bar; nothing of the table is cut."""
+    config = small_run(tmp_path, variant="a long name of a variant").config()
+    console = Console(file=io.StringIO(), width=50)
+    line = {
+        "step": 700_000,
+        "eval/return": -1209.21,
+        "eval/returns": [-1214.0, -1204.4],
+        "eval/executed_violation": 0.0,
+    }
+    with ProgressBar(console) as bar:
+        bar.begin([config], 0, "")
+        bar.logged(config, {**line, "eval/executed_violation": 0.0, "time/steps_per_second": 812.3})
+    printed = console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+    assert config.name in printed.replace("\n", "")
+    assert "812 steps/s, return -1209" in printed
+    for word in (
+        "step",
+        "return",
+        "lowest",
+        "highest",
+        "violation",
+        "700000",
+        "-1209.2",
+        "-1214.0",
+        "-1204.4",
+        "0.0e+00",
+    ):
+        assert word in printed[printed.index("Evaluations") :]
+    assert "…" not in printed[printed.index("Evaluations") :]

@@ -245,7 +245,9 @@ class TestPython:
             fs.compare([task], ["nfwpo"], out=tmp_path, jobs=2)
         runs = fs.compare([task], ["nfwpo"], seeds=[0, 1], settings=SETTINGS, out=tmp_path, steps=30)  # pyright: ignore[reportArgumentType]
         assert [path.name for path in runs] == ["seed-0", "seed-1"]
-        assert fs.write_report(tmp_path, tmp_path / "report").runs == 2
+        report = fs.write_report(tmp_path, tmp_path / "report")
+        assert report.runs == 2
+        assert repr(report).startswith("Report of 2 runs, ")
 
 
 class Restless(Drift):
@@ -307,6 +309,8 @@ class TestStops:
         one, other = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "stopped")
         assert lines_without_time(one) == lines_without_time(other)
         assert one.policy.read_bytes() == other.policy.read_bytes()
+        config = one.config(named=False)
+        assert (config.task, config.variant.split("+")[1]) == ("toy-Limited-v0", "copies=2")
         rows = np.asarray(resumed._driver.carry.algorithm.replay.rows)  # pyright: ignore[reportOptionalMemberAccess]
         assert np.abs(rows[:, 7:9] - rows[:, 3:5]).max() <= 0.3 + 1e-5  # [observation (5) | proposed | executed | ...]
 

@@ -123,7 +123,7 @@ class ProgressBar(Watcher):
 def evaluation_table(lines: list[Line], last: int = 12) -> Table:
     """The last evaluations of a run, one a row."""
     title = "Evaluations" if len(lines) <= last else f"The last {last} of {len(lines)} evaluations"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in ("step", "mean return", "lowest", "highest", "violation"):
         table.add_column(name, justify="right")
     for line in lines[-last:]:
