@@ -163,6 +163,24 @@ class TestNames:
         monkeypatch.setattr("feasible.catalogue.registry.announced", lambda: {"moon": "mine:lander"})
         assert fs.make("moon").task.title == "a lander"  # pyright: ignore[reportAttributeAccessIssue]
 
+    def test_it_is_listed_and_has_a_recommended_method(
+        self, mine: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr("feasible.catalogue.elsewhere.announced", lambda: {"moon": "harbour:moon"})
+        for columns in ("160", "50"):
+            monkeypatch.setenv("COLUMNS", columns)
+            main(["tasks", "mine:lander"])
+            printed = " ".join(capsys.readouterr().out.split())
+            assert all(word in printed for word in ("mine:lander", "a lander", "|main engine| + |side engines|", "240"))
+            assert "reacher" not in printed
+            main(["tasks"])  # nothing of a package is imported for the list
+            printed = " ".join(capsys.readouterr().out.split())
+            assert all(word in printed for word in ("reacher", "moon", "harbour:moon, of a package"))
+        main(["algos", "--task", "mine:lander"])
+        said = " ".join(capsys.readouterr().out.split())
+        config = configure("mine:lander", "recommended", 0)
+        assert f"--algo recommended on mine:lander: {config.algo}, frank_wolfe_by=gap" in said
+
     def test_a_task_of_this_process_is_not_mistaken_for_one_that_a_package_announces(
         self, mine: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:

@@ -46,7 +46,7 @@ def find_task(name: str) -> Task:
     others = announced()
     if name in others:
         return imported(others[name])
-    raise TaskNotFoundError(str(unknown("task", name, [*TASKS, *others])))
+    raise TaskNotFoundError(f"{unknown('task', name, [*TASKS, *others])} A task of your own is module:name.")
 
 
 def name_of(task: Task) -> str | None:
