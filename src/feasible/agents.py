@@ -52,7 +52,7 @@ from feasible.run.launch import variant_of
 from feasible.run.learning import EVAL_EVERY, Wanted, configured, folder_for, learn
 from feasible.run.policy import load_policy, save_policy
 from feasible.run.train import Outcome, train_on
-from feasible.run.watch import Line, Watcher, Watchers
+from feasible.run.watch import Line, Logged, Watcher, Watchers
 
 Callback = Callable[[int, Mapping[str, float | list[float]], "Agent"], bool | None]
 """What hears of learning: (step, metrics, agent); False ends it."""
@@ -466,6 +466,8 @@ def _shown(progress_bar: bool, tensorboard: bool, run: Path | None) -> list[Watc
         from feasible.run.progress import ProgressBar
 
         shown.append(ProgressBar(Console()))
+    else:
+        shown.append(Logged())
     return shown
 
 

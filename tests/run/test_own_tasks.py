@@ -295,11 +295,14 @@ class TestStops:
         return agent
 
     def test_an_environment_that_follows_no_seed_executes_nothing_that_was_certified_elsewhere(
-        self, tmp_path: Path
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         task = fs.Task("restless", Restless, force)
         self.stopped(task.env(), tmp_path / "run")
+        assert caplog.messages == []
         resumed = fs.resume(tmp_path / "run", task.env())
+        (said,) = caplog.messages
+        assert "its reset does not follow its seed. This run goes on in a new episode" in said
         assert resumed.step == 120
         replay = resumed._driver.carry.algorithm.replay  # pyright: ignore[reportOptionalMemberAccess]
         rows = np.asarray(replay.rows)  # [observation (3) | proposed (2) | executed (2) | ...]
