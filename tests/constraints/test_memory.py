@@ -82,7 +82,9 @@ def test_a_first_action_outside_the_action_space_is_refused(first: list[float]) 
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match="remember_action: actions must be a one-dimensional Box, got Discrete"):
+    with pytest.raises(
+        ValueError, match="remember_action: the action space must be a one-dimensional Box, got Discrete"
+    ):
         fs.remember_action(gym.make("CartPole-v1"))
     pictures = Counter()
     pictures.observation_space = gym.spaces.Box(0, 1, (3, 3), np.float32)

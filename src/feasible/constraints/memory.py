@@ -18,6 +18,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
+from feasible.constraints.action_box import one_dimensional
 from feasible.constraints.states import State, restorable, restore, saved
 from feasible.constraints.wrappers import ConstrainedEnv, ConstrainedVectorEnv
 
@@ -156,12 +157,7 @@ def _actions(env: gym.Env | VectorEnv, actions: gym.Space) -> gym.spaces.Box:
                 "constrain(remember_action(env), constraint): what arrives there is executed, and constraints see it."
             )
         env = env.env
-    if not isinstance(actions, gym.spaces.Box) or len(actions.shape) != 1:
-        raise ValueError(
-            f"remember_action: actions must be a one-dimensional Box, got {actions}; "
-            "flatten them with a Gymnasium wrapper first."
-        )
-    return actions
+    return one_dimensional(actions, "remember_action: the action space")
 
 
 def _first(first: ArrayLike | None, actions: gym.spaces.Box) -> NDArray:

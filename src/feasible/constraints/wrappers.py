@@ -11,7 +11,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
-from feasible.constraints.action_box import Constraint, Observation, in_action_box
+from feasible.constraints.action_box import Constraint, Observation, in_action_box, one_dimensional
 from feasible.constraints.judge import Judge, OnInfeasible
 from feasible.constraints.observations import Layout, judged_by, layout_of
 from feasible.constraints.outcomes import (
@@ -233,11 +233,7 @@ def _in_spaces(
     constraint: Constraint, action_space: gym.Space, observation_space: gym.Space, layout: Layout | None
 ) -> Constraint:
     """The constraint in the action space, on what actions are judged by, or a sentence that says what does not fit."""
-    if not isinstance(action_space, gym.spaces.Box) or len(action_space.shape) != 1:
-        raise ValueError(
-            f"constrain: the action space must be a one-dimensional Box, got {action_space}; "
-            "flatten it with a Gymnasium wrapper first."
-        )
+    actions = one_dimensional(action_space, "constrain: the action space")
     obs = observation_space.sample()
     if layout is not None:
         constraint, obs = judged_by(constraint, layout), layout.flat(obs)
@@ -257,12 +253,12 @@ def _in_spaces(
     if not isinstance(feasible_set, ActionSet):
         found = "an array" if isinstance(feasible_set, jax.ShapeDtypeStruct) else type(feasible_set).__name__
         raise ValueError(f"constrain: the constraint must return an ActionSet, got {found}.")
-    if feasible_set.dim != action_space.shape[0]:
+    if feasible_set.dim != actions.shape[0]:
         raise ValueError(
             f"constrain: the constraint's sets have dim {feasible_set.dim}, but the action space "
-            f"has {action_space.shape[0]} entries."
+            f"has {actions.shape[0]} entries."
         )
-    return in_action_box(constraint, action_space, obs)
+    return in_action_box(constraint, actions, obs)
 
 
 def _layout(space: gym.Space) -> Layout | None:
