@@ -276,7 +276,7 @@ def _turnover(n: int = 5) -> Family:
             ],
             rows,
             roots=lambda v: (
-                v | {"low": np.minimum(v["low"], v["previous"]), "high": np.maximum(v["high"], v["previous"])}
+                {**v, "low": np.minimum(v["low"], v["previous"]), "high": np.maximum(v["high"], v["previous"])}
             ),
         ),
         problems=300,
