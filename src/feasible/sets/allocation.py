@@ -8,7 +8,8 @@ from feasible.sets.arguments import Numbers, floats, require, scalar
 from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn, entries
 from feasible.sets.box import Bound, box_exit, inside, ordered_bounds, tighter
 from feasible.sets.sampling import gaussian, hit_and_run
-from feasible.solve.breakpoints import fill_by_worth, nearest_on_budget
+from feasible.solve.breakpoints import fill_by_worth, nearest_on_budget, nearest_on_budget_in_a_loop
+from feasible.solve.splitting import Projection
 
 
 class Allocation(ActionSet):
@@ -55,6 +56,11 @@ class Allocation(ActionSet):
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         return nearest_on_budget(z, jnp.ones_like(z), self.low, self.high, self.total, equality=True)
+
+    @property
+    def pieces(self) -> tuple[Projection, ...]:
+        ones = jnp.ones_like(self.low)
+        return (lambda z: nearest_on_budget_in_a_loop(z, ones, self.low, self.high, self.total, equality=True),)
 
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -146,6 +152,11 @@ class AllocationAtMost(ActionSet):
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         return nearest_on_budget(z, jnp.ones_like(z), self.low, self.high, self.total, equality=False)
+
+    @property
+    def pieces(self) -> tuple[Projection, ...]:
+        ones = jnp.ones_like(self.low)
+        return (lambda z: nearest_on_budget_in_a_loop(z, ones, self.low, self.high, self.total, equality=False),)
 
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
