@@ -29,8 +29,8 @@ SMALL = {name: getattr(TOY, name) for name in ("hidden_layers", "warmup", "batch
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _as_a_user(cache: Path) -> Iterator[None]:
-    with as_a_user(cache):
+def _as_a_user() -> Iterator[None]:
+    with as_a_user():
         yield
 
 
