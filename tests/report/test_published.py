@@ -11,6 +11,7 @@ from benchmarks.report import made_up, write_run
 from feasible.report.published import is_published, publish, read_published
 from feasible.report.runs import find_runs, read_runs
 from feasible.report.writing import write_report
+from feasible.run.folder import ABOUT
 from feasible.run.launch import configure
 from tests.report.conftest import EVALUATIONS, KINDS, SEEDS, write_runs
 
@@ -82,6 +83,19 @@ def test_runs_of_before_a_setting_was_known_are_those_with_its_default(folders: 
     publish(read_runs(find_runs(folders), folders).all, tmp_path / "results")
     found = [run for run in read_published(tmp_path / "results").all if (run.task, run.algo) == ("reacher", "nfwpo")]
     assert all(run.described["algorithm"]["twin"] is False for run in found)  # pyright: ignore
+
+
+@pytest.mark.parametrize("silent", [0, 1])
+def test_runs_of_before_folders_said_what_their_task_is_go_with_those_that_say_it(tmp_path: Path, silent: int) -> None:
+    runs, out = tmp_path / "runs", tmp_path / "results"
+    for seed in (0, 1):
+        path = write_run(runs, made_up("reacher", "nfwpo", seed, 12, logs=2)) / "config.json"
+        told = {name: value for name, value in json.loads(path.read_text()).items() if name not in ABOUT}
+        path.write_text(json.dumps(told if seed == silent else {**told, "title": "an arm", "action_size": 2}))
+    for run in read_runs(find_runs(runs), runs).all:
+        publish([run], out)
+    published = json.loads((out / "reacher/nfwpo/paper.json").read_text())
+    assert (published["title"], published["action_size"], [*published["seeds"]]) == ("an arm", 2, ["0", "1"])
 
 
 def test_an_algorithm_that_is_not_known_here_is_published_as_it_was_described(folders: Path, tmp_path: Path) -> None:

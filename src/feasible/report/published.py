@@ -35,6 +35,7 @@ from feasible.report.runs import (
 )
 from feasible.run.config import read_config
 from feasible.run.disk.archive import write_atomically
+from feasible.run.folder import ABOUT
 from feasible.run.plain_json import brief, printable
 
 OWN = ("seed", "versions", "commit", "machine")
@@ -101,7 +102,10 @@ def _furthest(runs: Iterable[Run]) -> list[Run]:
 
 
 def _settings(runs: Sequence[Run]) -> Mapping[str, Setting]:
-    shared, *others = (_described(run) for run in runs)
+    described = [_described(run) for run in runs]
+    # Runs of earlier versions do not say what their task is: the others say it for them.
+    about = {name: value for one in reversed(described) for name, value in one.items() if name in ABOUT}
+    shared, *others = ({**one, **about, **one} for one in described)
     for run, other in zip(runs[1:], others, strict=True):
         if other != shared:
             raise ValueError(f"{run.path} was trained with other settings than {runs[0].path}: name one a variant.")
