@@ -45,8 +45,7 @@ class _Search(eqx.Module):
     places: Int[Array, " n"]  # the row held in each place, -1 for none
     signs: Float[Array, " n"]  # -1 of an equality that is held from below
     multipliers: Float[Array, " n"]
-    inverse: Float[Array, "n n"]  # a dual vector for each place
-    null: Float[Array, "n n"]
+    known: Float[Array, "2n n"]  # a dual vector for each place, and under them the projector on the null space
     entering: Int[Array, ""]  # the row whose multiplier is being raised, -1 between rows
     raised: Float[Array, ""]
     finished: Bool[Array, ""]
@@ -74,7 +73,8 @@ def nearest_in_bounded_polytope(
     rows, limits = found.signs[:, None] * rows, found.signs * limits
     pulled = z - found.multipliers @ rows
     gaps = jnp.where(some, rows @ found.x - limits, 0.0)
-    return found.x + found.null @ (pulled - stop_gradient(pulled)) - gaps @ found.inverse
+    inverse, null = jnp.split(found.known, 2)
+    return found.x + null @ (pulled - stop_gradient(pulled)) - gaps @ inverse
 
 
 def _search(z: Float[Array, " n"], rows: _Rows) -> _Search:
@@ -88,7 +88,8 @@ def _search(z: Float[Array, " n"], rows: _Rows) -> _Search:
         return ~search.finished & (search.steps < 4 * (m + 3 * n))
 
     def step(search: _Search) -> _Search:
-        inverse, null, multipliers = search.inverse, search.null, search.multipliers
+        known, multipliers = search.known, search.multipliers
+        inverse = known[:n]
         excess, gap = rows.excess(search.x)
         excess = jnp.where(search.held, -jnp.inf, excess)
         fresh = search.entering < 0
@@ -100,7 +101,7 @@ def _search(z: Float[Array, " n"], rows: _Rows) -> _Search:
             sign = jnp.where((entering < p) & (gap[jnp.minimum(entering, p - 1)] < 0), -1.0, sign)
 
         row = sign * rows.row(entering)
-        normal, pull = null @ row, inverse @ row
+        pull, normal = jnp.split(known @ row, 2)
         square = jnp.vdot(normal, normal)
         independent = square > floor
         full = jnp.where(independent, jnp.maximum(over, 0.0) / jnp.where(independent, square, 1.0), jnp.inf)
@@ -125,14 +126,14 @@ def _search(z: Float[Array, " n"], rows: _Rows) -> _Search:
         departing = inverse[leaving]
         along = jnp.where(takes, normal, departing)
         length_of = jnp.vdot(along, along)
-        dual = along / jnp.where(length_of > 0, length_of, 1.0)
         changed = moves & (length_of > 0)
-        lost = jnp.where(takes, pull, inverse @ departing)
+        dual = along / jnp.where(length_of > 0, length_of, 1.0)
+        lost = jnp.concatenate([jnp.where(takes, pull, inverse @ departing), jnp.where(takes, along, -along)])
         seat = jnp.where(takes, jnp.argmin(search.places), leaving)  # an empty place is -1
         here = (place == seat) & changed
-        inverse = jnp.where(changed, inverse - jnp.outer(lost, dual), inverse)
-        inverse = jnp.where(here[:, None], jnp.where(takes, dual, 0.0)[None, :], inverse)
-        null = null + jnp.where(changed, jnp.where(takes, -1.0, 1.0), 0.0) * jnp.outer(along, dual)
+        kept = known - jnp.outer(jnp.where(changed, lost, 0.0), dual)
+        there = jnp.concatenate([here, jnp.zeros(n, bool)])
+        known = jnp.where(there[:, None], jnp.where(takes, dual, 0.0)[None, :], kept)
         gone = search.places[leaving]
         return _Search(
             x=search.x - jnp.where(independent, length, 0.0) * normal,
@@ -140,8 +141,7 @@ def _search(z: Float[Array, " n"], rows: _Rows) -> _Search:
             places=jnp.where(here, jnp.where(takes, entering, -1), search.places),
             signs=jnp.where(here, jnp.where(takes, sign, 1.0), search.signs),
             multipliers=jnp.where(here, jnp.where(takes, raised, 0.0), multipliers),
-            inverse=inverse,
-            null=null,
+            known=known,
             entering=jnp.where(lets_go, entering, -1),
             raised=raised,
             finished=solved | stuck,
@@ -154,8 +154,7 @@ def _search(z: Float[Array, " n"], rows: _Rows) -> _Search:
         places=jnp.full(n, -1),
         signs=jnp.ones_like(z),
         multipliers=jnp.zeros_like(z),
-        inverse=jnp.zeros((n, n), z.dtype),
-        null=jnp.eye(n, dtype=z.dtype),
+        known=jnp.concatenate([jnp.zeros((n, n), z.dtype), jnp.eye(n, dtype=z.dtype)]),
         entering=jnp.asarray(-1),
         raised=jnp.zeros((), z.dtype),
         finished=jnp.any(jnp.isnan(z)),
