@@ -6,12 +6,14 @@ code. Tests of rounding in float32 and of runs bit for bit get the code that use
 """
 
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import cast
 
 import jax
 from jax._src import cache_key, compiler
+from jax._src.interpreters import mlir
 
 # On a CPU: no optimisation by LLVM, fused loops by the emitter that takes a fifth of the time, and a program in one
 # piece: XLA cuts it up to compile on all cores, which costs a quarter more, and the cores are busy with other tests.
@@ -34,6 +36,7 @@ PLAIN: Mapping[str, int | bool | str] = {
 }
 _options, _plain = compiler.get_compile_options, False
 _compiled, _programs = compiler.compile_or_get_cached, cast(dict[str, object], {})
+_context, _contexts = mlir.make_ir_context, threading.local()
 
 
 def _compile_options(*, env_options_overrides: Mapping[str, object] | None = None, **others: object) -> object:
@@ -80,10 +83,20 @@ def _compile(backend: object, computation: object, devices: object, options: obj
     return _programs[key]
 
 
+def _same_context() -> object:
+    """A fourth of the time that it takes to make a program of one operation is spent on a new context."""
+    if not hasattr(_contexts, "context"):
+        _contexts.context = _context()
+    return _contexts.context
+
+
 def compile_equal_programs_once() -> None:
     """From now on in this process, until they are forgotten: many tests trace anew what another has compiled."""
     compiler.compile_or_get_cached = _compile  # pyright: ignore[reportAttributeAccessIssue]
+    mlir.make_ir_context = _same_context  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def forget_programs() -> None:
+    """Those compiled so far, and the names and constants of their texts."""
     _programs.clear()
+    vars(_contexts).clear()
