@@ -23,12 +23,16 @@ from feasible.sets import (
     Allocation,
     AllocationAtMost,
     Ball,
+    BallBox,
     Box,
     EllipsoidBox,
+    HalfSpaceBox,
     IntegerAllocation,
     Polytope,
     PositivePowerBox,
+    TurnoverAllocation,
     WeightedL1Box,
+    WeightedL1EllipsoidBox,
 )
 
 SETS: dict[str, ActionSet] = {
@@ -40,6 +44,10 @@ SETS: dict[str, ActionSet] = {
     "allocation-at-most": AllocationAtMost(1.0, [0.0, 0.0, 0.1], [0.8, 0.6, 0.9]),
     "integers": IntegerAllocation(9, [0, 0, 0], [5, 5, 5]),
     "ellipsoid": EllipsoidBox(np.diag([1.0, 2.0, 4.0]) + 0.2, 0.8, [1.0, 0.4, 1.0]),
+    "half-space": HalfSpaceBox([1.0, -2.0, 0.5], 0.3, [-1.0] * 3, [1.0, 0.5, 1.0]),
+    "ball-and-box": BallBox([0.0] * 3, 1.0, [-0.5, -1.0, -0.2], [0.5, 0.4, 2.0]),
+    "l1-and-ellipsoid": WeightedL1EllipsoidBox([1.0, 2.0, 0.5], 1.2, [1.0, 0.0, 4.0], 0.5, [1.0, 1.0, 1.0]),
+    "turnover": TurnoverAllocation(1.0, [0.0] * 3, [0.8, 0.6, 0.9], [0.2, 0.3, 0.5], 0.6),
     "polytope": Polytope([[1.0, 1.0, 0.0], [0.0, -1.0, 1.0]], [0.5, 0.4], [-1.0] * 3, [1.0] * 3),
     "plane": Polytope([[1.0, -1.0, 0.0]], [0.3], [-1.0] * 3, [1.0] * 3, [[1.0, 2.0, -1.0]], [0.4]),
 }
@@ -54,6 +62,7 @@ def asked(name: str) -> dict[str, np.ndarray]:
     d = region.hull_dim
     y = rng.normal(size=(60, d)) * float(region.scale) * rng.choice([0.05, 0.5, 2.0], size=(60, 1))
     y[0] = 0.0
+    y[1] *= 3e-3 * float(region.scale) / np.linalg.norm(y[1])  # hardly off the centre
 
     @jax.jit
     def answers(region: ActionSet, y: jax.Array) -> dict[str, jax.Array]:

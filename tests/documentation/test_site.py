@@ -73,8 +73,8 @@ def test_every_set_has_a_page_with_its_picture() -> None:
     "name",
     [pytest.param(name, marks=() if name == "ball" else pytest.mark.slow) for name in set_pictures.EXAMPLES],
 )
-def test_pictures_are_those_of_the_code(name: str, cache: Path) -> None:
-    with as_a_user(cache):
+def test_pictures_are_those_of_the_code(name: str) -> None:
+    with as_a_user():
         drawn = set_pictures.picture(set_pictures.EXAMPLES[name]())
     assert drawn == set_pictures.path_of(name).read_bytes()
 

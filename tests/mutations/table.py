@@ -137,8 +137,8 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "sac-termination": ("self.discount * batch.continues", "self.discount"),
         "sac-twin-minimum": ("jnp.minimum(first, second)", "jnp.maximum(first, second)"),
         "sac-entropy": (
-            "action) - jnp.exp(state.log_weight) * density",
-            "action) + jnp.exp(state.log_weight) * density",
+            "action) - jnp.exp(state.log_weight) * drawn.log_density",
+            "action) + jnp.exp(state.log_weight) * drawn.log_density",
         ),
     },
     ("algorithms/ppo.py", "algorithms/test_policy_losses.py::test_the_clipped_surrogate_of_ppo"): {

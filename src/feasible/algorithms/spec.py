@@ -14,8 +14,9 @@ def spec_of(env: ConstrainedEnv | ConstrainedVectorEnv) -> Spec:
     """The spec of a constrained environment or of one of its copies, or a sentence that says what does not fit."""
     if isinstance(env, ConstrainedVectorEnv):
         observations, actions = env.single_observation_space, env.single_action_space
-        singles = getattr(env.env, "envs", None)  # where the copies are no more than these
-        length = time_limit(singles[0]) if singles else getattr(env.env, "episode_length", None)
+        copies = env.env.unwrapped
+        singles = getattr(copies, "envs", None)  # where the copies are no more than these
+        length = time_limit(singles[0]) if singles else getattr(copies, "episode_length", None)
     else:
         observations, actions, length = env.observation_space, env.action_space, time_limit(env.env)
     layout = layout_of(observations)
