@@ -35,6 +35,7 @@ _MEANINGS: Mapping[str, str] = {
     "actor/cost": "discounted cost of an episode, by the rollout's mean",
     "actor/multiplier": "ν, the weight of the cost",
     "actor/passes": "passes over the rollout that were made",
+    "critic/augmented_share": "share of rejected proposals in the batch",
     "critic/loss": "mean squared error of the critic; of several, their sum",
     "critic/value": "mean value of the executed actions in the batch",
     "policy/distance_to_optimal": "sum over all cells of the distance between the rounded action and staying put",
