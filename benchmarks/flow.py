@@ -3,7 +3,7 @@
     python -m benchmarks.flow [--batch 256] [--rounds 50]
 
 The flow is a RealNVP of FlowPG's size (arXiv 2402.05149): 6 affine couplings, hidden layers of 256 units, n = 6, all
-conditioned on the 17 entries of the state. Two hidden layers a coupling are our assumption. Its weights are random,
+conditioned on the 17 entries of the state. Two hidden layers per coupling are our assumption. Its weights are random,
 which costs the same. It is trained by maximum likelihood on 500,000 feasible samples over 100 epochs; that cost is
 reckoned from the time of one step of Adam, and leaves out how the samples are drawn. Both compute in float32; programs
 are compiled before they are timed. The gradient is that of the sum of squares of the answers.
@@ -30,7 +30,7 @@ Weights = list[list[tuple["Array", "Array"]]]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.flow", description="A flow beside a projection.")
-    parser.add_argument("--batch", type=int, default=256, help="points a call")
+    parser.add_argument("--batch", type=int, default=256, help="points per call")
     parser.add_argument("--rounds", type=int, default=50, help="turns of each")
     options = parser.parse_args(arguments)
     use_one_thread()
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         run()
     medians = in_turns({name: Prepared(run, batch, 5) for name, run in runs.items()}, options.rounds)
     for name, seconds in medians.items():
-        print(f"{name:26} {1e6 * seconds / batch:8.3f} microseconds a point")
+        print(f"{name:26} {1e6 * seconds / batch:8.3f} microseconds per point")
     for kind in ("", " with gradient"):
         print(f"a flow{kind}: {medians[f'flow{kind}'] / medians[f'projection{kind}']:.0f} times a projection{kind}")
     hours = SAMPLES * EPOCHS / batch * medians["flow, step of training"] / 3600
