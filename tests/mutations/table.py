@@ -94,6 +94,16 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "restricted-entropy": ("log_chi(self.exits, d + 2)", "log_chi(self.exits, d + 1)"),
         "share-inside": ("- math.log(len(self.directions))", ""),
     },
+    ("algorithms/aram.py", "algorithms/test_aram.py::test_the_first_accepted_draw_is_executed"): {
+        "aram-first-accepted": ("jnp.argmax(accepted), count)", "jnp.argmin(accepted), count)"),
+    },
+    ("algorithms/aram.py", "algorithms/test_aram.py::test_losses_are_those_of_a_plain_loop"): {
+        "aram-smaller-twin": ("first @ preference <= second @ preference", "first[0] <= second[0]"),
+        "aram-entropy": ("return least - jnp.exp", "return least + jnp.exp"),
+    },
+    ("algorithms/intervals.py", "algorithms/test_sequential.py::test_intervals_are_those_of_linear_programs"): {
+        "interval-of-an-allocation": ("jnp.maximum(region.low[entry], least)", "region.low[entry]"),
+    },
     ("algorithms/replay.py", "algorithms/test_replay.py::test_draws_are_uniform_over_what_is_stored"): {
         "replay-range": ("jnp.minimum(replay.count, replay.capacity)", "jnp.asarray(replay.capacity)"),
     },
