@@ -12,7 +12,11 @@ from feasible import sets
     ("feasible_set", "said"),
     [
         (sets.Ball([0.0, 0.5], 1.0), "Ball(middle=[0. , 0.5], radius=1.)"),
-        (sets.Box([0.0], [2.0]) & sets.Ball([0.0], 0.3), "Intersection(parts=(Box(low=[0.], high=[2.]), Ball("),
+        (sets.Box([0.0], [2.0]) & sets.Ball([0.0], 0.3), "BallBox(middle=[0.], radius=0.3, low=[0.], high=[2.])"),
+        (
+            sets.Ball([0.0], 1.0) & sets.Ball([0.5], 1.0),
+            "Intersection(parts=(Ball(middle=[0.], radius=1.), Ball(",
+        ),
         (
             sets.EllipsoidBox(np.eye(2), 1.0, [1.0, 2.0]),
             "EllipsoidBox(Q=[[1., 0.], [0., 1.]], level=1., bound=[1., 2.])",
