@@ -16,7 +16,11 @@ from feasible import sets
         (lambda: sets.Ball([0.0, 0.5], 1.0), "Ball(middle=[0. , 0.5], radius=1.)"),
         (
             lambda: sets.Box([0.0], [2.0]) & sets.Ball([0.0], 0.3),
-            "Intersection(parts=(Box(low=[0.], high=[2.]), Ball(",
+            "BallBox(middle=[0.], radius=0.3, low=[0.], high=[2.])",
+        ),
+        (
+            lambda: sets.Ball([0.0], 1.0) & sets.Ball([0.5], 1.0),
+            "Intersection(parts=(Ball(middle=[0.], radius=1.), Ball(",
         ),
         (
             lambda: sets.EllipsoidBox(np.eye(2), 1.0, [1.0, 2.0]),
@@ -24,7 +28,7 @@ from feasible import sets
         ),
         (lambda: sets.WeightedL1Box(np.ones(20), 20.0, 1.0), "WeightedL1Box(weights=f"),
     ],
-    ids=["Ball", "Intersection", "EllipsoidBox", "WeightedL1Box"],
+    ids=["Ball", "BallBox", "Intersection", "EllipsoidBox", "WeightedL1Box"],
 )
 def test_numbers_are_shown(make: Callable[[], sets.ActionSet], said: str) -> None:
     found = repr(make())
