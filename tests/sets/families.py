@@ -16,11 +16,14 @@ from feasible.sets import (
     Allocation,
     AllocationAtMost,
     Ball,
+    BallBox,
     Box,
     EllipsoidBox,
+    HalfSpaceBox,
     IntegerAllocation,
     Polytope,
     PositivePowerBox,
+    TurnoverAllocation,
     WeightedL1Box,
 )
 from tests.reference import Description
@@ -187,6 +190,99 @@ def _allocation(build: Callable[..., ActionSet], n: int, *, integer: bool = Fals
     )
 
 
+def _half_space(n: int = 6) -> Family:
+    def draw(rng: np.random.Generator, count: int) -> Values:
+        weights = coarse(rng, count, n, low=-4, high=4) * sometimes(rng, 0.8, count, n)
+        low = coarse(rng, count, n, low=-2, high=1)
+        high = low + coarse(rng, count, n, high=2) * sometimes(rng, 0.85, count, n)
+        least, most = (np.minimum(weights * low, weights * high), np.maximum(weights * low, weights * high))
+        share = rng.choice([0, 0.25, 0.5, 1.25], size=count)  # from where only one corner is left to where none is cut
+        return {"weights": weights, "budget": least.sum(1) + share * (most - least).sum(1), "low": low, "high": high}
+
+    def rows(v: Values) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+        G, h = box_rows(v["low"], v["high"])
+        return np.vstack([G, v["weights"]]), np.append(h, v["budget"]), *no_equalities(n)
+
+    return Family(
+        "half_space",
+        HalfSpaceBox,
+        draw,
+        Description(
+            n,
+            {"weights": (n,), "budget": (), "low": (n,), "high": (n,)},
+            lambda x, p: [p["weights"] @ x <= p["budget"], x >= p["low"], x <= p["high"]],
+            rows,
+        ),
+        problems=600,
+    )
+
+
+def _ball_box(n: int = 5) -> Family:
+    def draw(rng: np.random.Generator, count: int) -> Values:
+        low = coarse(rng, count, n, low=-2, high=1)
+        high = low + coarse(rng, count, n) * sometimes(rng, 0.85, count, n)
+        inside = low + (high - low) * rng.choice([0, 0.5], size=(count, n))
+        offset = coarse(rng, count, n, low=-1, high=1) * rng.choice([0, 0.5, 1], size=(count, 1))
+        apart = np.linalg.norm(offset, axis=1) * rng.choice([1.05, 1.5, 4], size=count)
+        return {"centre": inside + offset, "radius": np.ceil(64 * apart) / 64, "low": low, "high": high}
+
+    return Family(
+        "ball_box",
+        BallBox,
+        draw,
+        Description(
+            n,
+            {"centre": (n,), "radius": (), "low": (n,), "high": (n,)},
+            lambda x, p: [cp.norm(x - p["centre"]) <= p["radius"], x >= p["low"], x <= p["high"]],
+            lambda v: (*box_rows(v["low"], v["high"]), *no_equalities(n)),
+            lambda v: [(np.eye(n), v["centre"], float(v["radius"] ** 2))],
+        ),
+        problems=200,
+    )
+
+
+def _turnover(n: int = 5) -> Family:
+    def draw(rng: np.random.Generator, count: int) -> Values:
+        low = coarse(rng, count, n, high=0.25) * sometimes(rng, 0.5, count, n)
+        high = low + coarse(rng, count, n) * sometimes(rng, 0.9, count, n)
+        previous = low + coarse(rng, count, n) * (high - low) + coarse(rng, count, n, low=-0.2, high=0.2)
+        previous = np.round(previous * 64) / 64  # some outside their bounds
+        total = np.clip(previous.sum(1) + coarse(rng, count, low=-0.1, high=0.1), low.sum(1), high.sum(1))
+        spare = coarse(rng, count) * rng.choice([0, 0.25, 1], size=count)
+        turnover = np.abs(total - previous.sum(1)) + spare
+        return {"total": total, "low": low, "high": high, "previous": previous, "turnover": turnover}
+
+    def rows(v: Values) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+        """Over (a, t): t_i >= |a_i - previous_i|, sum t <= turnover."""
+        G, h = box_rows(np.minimum(v["low"], v["previous"]), np.maximum(v["high"], v["previous"]))
+        eye, none, p = np.eye(n), np.zeros((2 * n, n)), v["previous"]
+        spent = np.concatenate([np.zeros(n), np.ones(n)])
+        G = np.vstack([np.hstack([G, none]), np.hstack([eye, -eye]), np.hstack([-eye, -eye]), spent])
+        plane = np.concatenate([np.ones(n), np.zeros(n)])[None]
+        return G, np.concatenate([h, p, -p, np.atleast_1d(v["turnover"])]), plane, np.atleast_1d(v["total"])
+
+    return Family(
+        "turnover",
+        TurnoverAllocation,
+        draw,
+        Description(
+            n,
+            {"total": (), "low": (n,), "high": (n,), "previous": (n,), "turnover": ()},
+            lambda x, p: [
+                cp.sum(x) == p["total"],
+                x >= p["low"],
+                x <= p["high"],
+                cp.norm1(x - p["previous"]) <= p["turnover"],
+            ],
+            rows,
+            roots=lambda v: (
+                {**v, "low": np.minimum(v["low"], v["previous"]), "high": np.maximum(v["high"], v["previous"])}
+            ),
+        ),
+        problems=300,
+    )
+
+
 def _polytope(n: int, m: int, equalities: int) -> Family:
     def draw(rng: np.random.Generator, count: int) -> Values:
         inside = np.round(rng.uniform(-1, 1, (count, n)) * 8) / 8
@@ -298,6 +394,43 @@ def _power_and_heat(n: int = 4) -> Family:
     )
 
 
+def _power_and_diagonal_heat(n: int = 5) -> Family:
+    """The same with a diagonal ellipsoid, which has a closed form; many of its numbers are zero."""
+
+    def draw(rng: np.random.Generator, count: int) -> Values:
+        return {
+            **_budget(n)(rng, count),
+            "Q": coarse(rng, count, n, high=3) * sometimes(rng, 0.8, count, n),
+            "level": coarse(rng, count, high=2) * sometimes(rng, 0.9, count),
+            "budget": coarse(rng, count, high=n) * sometimes(rng, 0.9, count),
+        }
+
+    def curves(v: Values) -> list[tuple[NDArray, NDArray, float]]:
+        return [(np.diag(v["Q"]), np.zeros(n), float(v["level"]))]
+
+    return Family(
+        "weighted_l1_and_diagonal",
+        lambda Q, level, weights, budget, bound: EllipsoidBox(Q, level, 1.0) & WeightedL1Box(weights, budget, bound),
+        draw,
+        Description(
+            n,
+            {"root": (n,), "reach": (), "weights": (n,), "budget": (), "bound": (n,)},
+            lambda x, p: [
+                cp.norm(cp.multiply(p["root"], x)) <= p["reach"],
+                cp.sum(cp.abs(cp.multiply(p["weights"], x))) <= p["budget"],
+                cp.abs(x) <= p["bound"],
+            ],
+            lambda v: _budget_rows(v, both_sides=True),
+            curves,
+            lambda v: (
+                {name: v[name] for name in ("weights", "budget", "bound")}
+                | {"root": np.sqrt(v["Q"]), "reach": np.sqrt(v["level"])}
+            ),
+        ),
+        problems=200,
+    )
+
+
 def _plane_and_ball(n: int = 4) -> Family:
     """An allocation and a ball around a place of its own."""
 
@@ -340,6 +473,10 @@ FAMILIES = [
     _allocation(AllocationAtMost, 5),
     _allocation(AllocationAtMost, 40, problems=300),
     _allocation(IntegerAllocation, 5, integer=True),
+    _half_space(),
+    _ball_box(),
+    _turnover(),
+    _power_and_diagonal_heat(),
     _polytope(5, 6, 0),
     _polytope(5, 6, 1),
     _ellipsoid(),

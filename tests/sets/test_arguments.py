@@ -13,12 +13,16 @@ from feasible.sets import (
     Allocation,
     AllocationAtMost,
     Ball,
+    BallBox,
     Box,
     EllipsoidBox,
+    HalfSpaceBox,
     IntegerAllocation,
     Polytope,
     PositivePowerBox,
+    TurnoverAllocation,
     WeightedL1Box,
+    WeightedL1EllipsoidBox,
 )
 
 NAN = float("nan")
@@ -52,6 +56,22 @@ NAN = float("nan")
         (lambda: EllipsoidBox([[1.0, 0.0], [0.0, -1.0]], 1.0, 1.0), "Q must be positive semi-definite"),
         (lambda: EllipsoidBox([[1.0, 0.0]], 1.0, 1.0), "EllipsoidBox: Q must be a square matrix"),
         (lambda: EllipsoidBox(np.eye(2), -1.0, 1.0), "EllipsoidBox: level must not be negative"),
+        (lambda: EllipsoidBox([1.0, -1.0], 1.0, 1.0), "EllipsoidBox: Q must not be negative in any entry of its diag"),
+        (lambda: HalfSpaceBox([1.0, -1.0], -2.1, -1.0, 1.0), "HalfSpaceBox: budget must not be below the least w . a"),
+        (lambda: BallBox([3.0, 0.0], 1.0, -1.0, 1.0), "BallBox: radius must reach from centre to the box"),
+        (lambda: Ball([3.0, 0.0], 1.0) & Box([-1.0, -1.0], 1.0), "BallBox: radius must reach"),
+        (lambda: WeightedL1EllipsoidBox([1.0, 1.0], 1.0, [1.0, -1.0], 1.0, 1.0), "Q must not be negative"),
+        (lambda: WeightedL1EllipsoidBox([1.0, 1.0], -1.0, [1.0, 1.0], 1.0, 1.0), "budget must not be negative"),
+        (
+            lambda: TurnoverAllocation(1.0, 0.0, [0.3, 0.3], 0.5, 0.1),
+            "TurnoverAllocation: total must not exceed the sum",
+        ),
+        (lambda: TurnoverAllocation(1.0, 0.0, 1.0, [0.4, 0.4], 0.1), "turnover must be at least .total - sum of prev"),
+        (lambda: TurnoverAllocation(1.0, 0.0, 1.0, [0.5, 0.5], -0.1), "TurnoverAllocation: turnover must not be neg"),
+        (
+            lambda: TurnoverAllocation(1.0, 0.0, 1.0, [0.9, 0.1], 0.2) & Box([0.0, 0.0], 0.6),
+            "TurnoverAllocation: turnover must reach from previous to the box",
+        ),
         (lambda: Ball([0.0, 0.0], 1.0) & Ball([5.0, 0.0], 1.0), "Intersection: the sets have no common point"),
         (lambda: Ball([0.0, 0.0], 1.0) & Box([0.0], 1.0), "both sets must have one dim"),
         (lambda: IntegerAllocation(2, [0, 0], 2) & Box([0.0, 0.0], 1.0), "IntegerAllocation cannot take part"),
@@ -117,6 +137,10 @@ def test_residual_names_match_residuals() -> None:
         Polytope([[1.0, 1.0]], 1.0, 0.0, 1.0, [[1.0, -1.0]], [0.0]),
         EllipsoidBox(np.eye(2), 1.0, 1.0),
         EllipsoidBox(np.eye(2), 1.0, 1.0) & Ball([0.5, 0.0], 1.0),
+        HalfSpaceBox([1.0, -1.0], 0.5, -1.0, 1.0),
+        BallBox([0.0, 0.0], 1.0, -0.5, 0.5),
+        TurnoverAllocation(1.0, 0.0, 1.0, [0.5, 0.5], 0.1),
+        WeightedL1EllipsoidBox([1.0, 1.0], 1.0, [1.0, 1.0], 1.0, 1.0),
     ]:
         count = feasible_set.residuals(feasible_set.centre()).shape
         assert (len(feasible_set.residual_names()),) == count == feasible_set.slopes().shape

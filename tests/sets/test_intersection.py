@@ -10,16 +10,21 @@ from feasible.sets import (
     Allocation,
     AllocationAtMost,
     Ball,
+    BallBox,
     Box,
     EllipsoidBox,
+    HalfSpaceBox,
     Intersection,
     Polytope,
     PositivePowerBox,
+    TurnoverAllocation,
     WeightedL1Box,
+    WeightedL1EllipsoidBox,
 )
 
 UNIT = Box([-1.0, -1.0], 1.0)
 HALF = Box([-0.5, -0.5], 0.5)
+HEAT = EllipsoidBox([1.0, 0.5], 0.5, 0.7)
 
 
 @pytest.mark.parametrize(
@@ -34,8 +39,13 @@ HALF = Box([-0.5, -0.5], 0.5)
         (lambda: Polytope([[1.0, 1.0]], 1.0, -1.0, 1.0) & HALF, Polytope),
         (lambda: Polytope([[1.0, 1.0]], 1.0, -1.0, 1.0) & Polytope([[1.0, -1.0]], 1.0, -1.0, 1.0), Polytope),
         (lambda: Allocation(0.5, [-1.0, -1.0], 1.0) & Polytope([[1.0, -1.0]], 0.25, -1.0, 1.0), Polytope),
-        (lambda: Ball([0.0, 0.0], 1.0) & HALF, Intersection),
-        (lambda: Ball([0.0, 0.0], 1.0) & HALF & UNIT, Intersection),
+        (lambda: Ball([0.0, 0.0], 1.0) & HALF, BallBox),
+        (lambda: UNIT & (Ball([0.0, 0.0], 1.0) & HALF), BallBox),
+        (lambda: HALF & HalfSpaceBox([1.0, -2.0], 0.5, -1.0, 1.0), HalfSpaceBox),
+        (lambda: HalfSpaceBox([1.0, -2.0], 0.5, -1.0, 1.0) & AllocationAtMost(0.5, [-1.0, -1.0], 1.0), Polytope),
+        (lambda: HALF & TurnoverAllocation(0.5, 0.0, 1.0, [0.4, 0.1], 0.4), TurnoverAllocation),
+        (lambda: HEAT & WeightedL1Box([1.0, 2.0], 1.0, 1.0), WeightedL1EllipsoidBox),
+        (lambda: WeightedL1Box([1.0, 2.0], 1.0, 1.0) & HEAT & HALF, WeightedL1EllipsoidBox),
         (lambda: WeightedL1Box([1.0, 2.0], 1.0, 1.0) & EllipsoidBox(np.eye(2), 0.5, 0.7), Intersection),
     ],
 )
@@ -46,7 +56,7 @@ def test_known_closed_forms_are_used(build: Callable[[], ActionSet], kind: type)
 
 
 def test_parts_of_one_kind_merge_inside_an_intersection() -> None:
-    meet = Ball([0.0, 0.0], 1.0) & HALF & UNIT
+    meet = Ball([0.0, 0.0], 1.0) & WeightedL1Box([1.0, 2.0], 1.0, 1.0) & UNIT & HALF
     assert isinstance(meet, Intersection)
     assert len(meet.parts) == 2
 

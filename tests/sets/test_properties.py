@@ -21,9 +21,11 @@ from feasible.sets import (
     Ball,
     Box,
     EllipsoidBox,
+    HalfSpaceBox,
     IntegerAllocation,
     Polytope,
     PositivePowerBox,
+    TurnoverAllocation,
     WeightedL1Box,
 )
 from tests.one_by_one import one_by_one
@@ -66,13 +68,30 @@ KINDS: dict[str, Callable[[int], Sequence[ActionSet]]] = {
     "allocation": lambda n: [Allocation(0.75 * n, cycle(n, 0.0, 0.5, 0.25), cycle(n, 1.0, 2.0, 0.75))],
     "allocation_at_most": lambda n: [AllocationAtMost(0.25 * n, cycle(n, -1.0, 0.0), np.ones(n))],
     "integer_allocation": lambda n: [IntegerAllocation(n, cycle(n, 0, 0, 1), cycle(n, 2, 3, 2))],
+    "half_space": lambda n: [
+        HalfSpaceBox(cycle(n, 0.0, 1.0, -3.0), 0.5, cycle(n, -1.0, 0.0, 0.5), cycle(n, 1.0, 2.0, 0.5)),
+        HalfSpaceBox(cycle(n, 2.0, -1.0), -1.5 * n, -np.ones(n), cycle(n, 1.0, 1.5)),
+    ],
+    "ball_and_box": lambda n: [
+        Ball(np.zeros(n), 1.0) & Box(cycle(n, -0.5, -2.0), cycle(n, 0.5, 2.0, 0.25)),
+        Ball(np.ones(n), 0.75 * n**0.5) & Box(cycle(n, -0.5, -2.0), cycle(n, 0.5, 2.0)),
+    ],
+    "turnover": lambda n: [
+        TurnoverAllocation(1.0, 0.0, 1.5 / n, cycle(n, 1.0, 0.0) / ((n + 1) // 2), 0.25),
+        TurnoverAllocation(1.0, 0.0, 2.0 / n, np.full(n, 1 / n), 0.0),
+    ],
+    "diagonal": lambda n: [EllipsoidBox(cycle(n, 2.0, 0.0, 0.5), 0.5, 1.0)],
+    "weighted_l1_and_diagonal": lambda n: [
+        WeightedL1Box(cycle(n, 0.0, 1.0, -3.0), 2.0, 1.0) & EllipsoidBox(cycle(n, 2.0, 0.5, 0.0, 1.0), 0.5, 1.0),
+        WeightedL1Box(np.ones(n), 1.0, 1.0) & EllipsoidBox(np.zeros(n), 0.0, 1.0),
+    ],
     "polytope": lambda n: [_polytope(n)],
     "polytope_with_equality": lambda n: [_plane(n)],
     "ellipsoid": lambda n: [EllipsoidBox(_bent(n), 1.0, 1.0)],
-    "ball_and_box": lambda n: [Ball(np.zeros(n), 1.0) & Box(cycle(n, -0.5, -2.0), cycle(n, 0.5, 2.0, 0.25))],
+    "ball_and_weighted_l1": lambda n: [Ball(np.zeros(n), 1.0) & WeightedL1Box(cycle(n, 0.5, 2.0), 1.5, 1.0)],
 }
 # The kernels of these take seconds to compile, whatever the dimension: by default each is asked in some of them.
-LONG = {"polytope": (1, 6, 50), "polytope_with_equality": (2, 20), "ellipsoid": (6,), "ball_and_box": (6,)}
+LONG = {"polytope": (1, 6, 50), "polytope_with_equality": (2, 20), "ellipsoid": (6,), "ball_and_weighted_l1": (6,)}
 SHORT = tuple(kind for kind in KINDS if kind not in LONG)
 
 
@@ -163,7 +182,7 @@ def test_answers(kinds: tuple[str, ...], n: int, data: st.DataObject) -> None:
     asked = data.draw(npst.arrays(np.float64, (4, n), elements=numbers))
     z, y, g, _ = asked
     for kind, found in jax.tree.map(np.asarray, answers(members(kinds, n, jnp.float64), asked)).items():
-        accuracy = 1e-6 if kind == "ball_and_box" else 1e-7  # of scale, and the rounding of the inputs
+        accuracy = 1e-6 if kind == "ball_and_weighted_l1" else 1e-7  # of scale, and the rounding of the inputs
         for k, scale in enumerate(found["scale"]):
             room = accuracy * scale + 1e-14 * max(np.linalg.norm(z), np.linalg.norm(y))
             (a, c), best, exits = found["nearest"][k], found["best"][k], found["exits"][k]

@@ -11,7 +11,7 @@ import pytest
 from jaxtyping import Array
 from numpy.typing import NDArray
 
-from feasible.sets import ActionSet, Ball, Box, ConePolytope, EllipsoidBox, Polytope
+from feasible.sets import ActionSet, Ball, ConePolytope, EllipsoidBox, Polytope
 from feasible.solve.splitting import Projection
 from tests.sets.test_cones import BOX, FRICTION
 
@@ -39,7 +39,7 @@ def anywhere(target: Array, *rest: object, **settings: object) -> Array:
 
 CASES = {
     "intersection": Early(
-        lambda: Box([-0.5, -2.0, -2.0], [0.5, 2.0, 0.25]) & Ball([0.0, 0.0, 0.0], 1.0),
+        lambda: Polytope(np.zeros((0, 3)), [], [-0.5, -2.0, -2.0], [0.5, 2.0, 0.25]) & Ball([0.0, 0.0, 0.0], 1.0),
         ("intersection.minimise_over_intersection",),
         in_the_first,
         lambda a: [np.linalg.norm(a, axis=1) - 1, np.abs(a[:, 0]) - 0.5, a[:, 2] - 0.25],

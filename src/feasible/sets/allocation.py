@@ -95,7 +95,7 @@ class Allocation(ActionSet):
 
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
-        return hit_and_run(self, key, self._chord)
+        return hit_and_run(self, key, self.chord)
 
     @compiled
     def diameter(self) -> Float[Array, ""]:
@@ -111,7 +111,7 @@ class Allocation(ActionSet):
             return self
         return Allocation(self.total, *tighter(self.low, self.high, low, high))
 
-    def _chord(
+    def chord(
         self, origin: Float[Array, " n"], direction: Float[Array, " n"]
     ) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """The exits, and 0 where little is left of a random direction and rounding has turned it out of the plane."""

@@ -13,6 +13,7 @@ from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.solve.breakpoints import clamp
 from feasible.solve.exact import exact_spectrum
 from feasible.solve.splitting import Projection, minimise_over_intersection
+from feasible.solve.two_budgets import Budgets, highest_in_budgets, nearest_in_budgets
 
 NEWTON_STEPS = 10
 PULLS = (False, True, True)  # steps in after the splitting: along the normal, then to the least energy
@@ -20,6 +21,10 @@ PULLS = (False, True, True)  # steps in after the splitting: along the normal, t
 
 class EllipsoidBox(ActionSet):
     """{a : a'Q a <= level, |a_i| <= bound_i} for a positive semi-definite Q, which may depend on the state.
+
+    A vector for Q is the diagonal of one. Then the projection is a_i = clip(z_i / (1 + m Q_i)) with one multiplier m, a
+    root of one variable to rounding (`feasible.solve.two_budgets`), and linear maximisation likewise: as a rule 3 to 8
+    rounds of O(n). A matrix, even one that is diagonal, is taken for any: a traced one does not show its zeros.
 
     The ellipsoid alone has a projection by its secular equation (`nearest_in_ellipsoid`); box and ellipsoid together
     are solved by Newton on their splitting (`feasible.solve.splitting`), then pulled in where rounding has left the
@@ -29,21 +34,29 @@ class EllipsoidBox(ActionSet):
     and Q's smallest eigenvalue.
     """
 
-    Q: Float[Array, "n n"]
+    Q: Float[Array, "n n"] | Float[Array, " n"]
     level: Float[Array, ""]
     bound: Float[Array, " n"]
     eigenvalues: Float[Array, " n"]
-    eigenvectors: Float[Array, "n n"]
+    eigenvectors: Float[Array, "n n"] | None  # None of a diagonal Q
 
     def __init__(self, Q: Numbers, level: Numbers, bound: Numbers):
         matrix, level, bound = floats("EllipsoidBox", Q=Q, level=level, bound=bound)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
-            raise ValueError(f"EllipsoidBox: Q must be a square matrix, but has shape {matrix.shape}.")
-        self.Q = 0.5 * (matrix + matrix.T)
+        square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
+        if not (square or matrix.ndim == 1) or matrix.shape[0] == 0:
+            raise ValueError(
+                f"EllipsoidBox: Q must be a square matrix, or the vector of its diagonal, but has shape {matrix.shape}."
+            )
         self.level = scalar("EllipsoidBox", "level", level)
-        self.bound, _ = vectors("EllipsoidBox", bound=bound, rows_of_Q=matrix[0])
         require("EllipsoidBox", self.level >= 0, "level must not be negative", EmptySetError)
-        require("EllipsoidBox", self.bound >= 0, "bound must not be negative in any entry", EmptySetError)
+        require("EllipsoidBox", bound >= 0, "bound must not be negative in any entry", EmptySetError)
+        if not square:
+            self.Q, self.bound = vectors("EllipsoidBox", Q=matrix, bound=bound)
+            require("EllipsoidBox", self.Q >= 0, "Q must not be negative in any entry of its diagonal")
+            self.eigenvalues, self.eigenvectors = stop_gradient(self.Q), None
+            return
+        self.Q = 0.5 * (matrix + matrix.T)
+        self.bound, _ = vectors("EllipsoidBox", bound=bound, rows_of_Q=matrix[0])
         eigenvalues, self.eigenvectors = _spectrum(stop_gradient(self.Q))
         largest = jnp.max(jnp.abs(eigenvalues))
         require("EllipsoidBox", eigenvalues >= -1e-5 * largest, "Q must be positive semi-definite")
@@ -58,6 +71,11 @@ class EllipsoidBox(ActionSet):
     def scale(self) -> Float[Array, ""]:
         return jnp.max(self.bound)
 
+    @property
+    def diagonal(self) -> bool:
+        """Whether Q was given as the vector of its diagonal."""
+        return self.eigenvectors is None
+
     @compiled
     def residuals(self, a: Float[Array, " n"]) -> Float[Array, " m"]:
         return jnp.concatenate([jnp.atleast_1d(self.energy(a) - self.level), jnp.abs(a) - self.bound])
@@ -67,8 +85,9 @@ class EllipsoidBox(ActionSet):
 
     def energy(self, a: Float[Array, " n"]) -> Float[Array, ""]:
         """a'Q a, by the spectrum: Q a loses what is small beside Q's largest eigenvalue to rounding."""
-        at = stop_gradient(a)
-        along = a @ self.eigenvectors
+        if self.eigenvectors is None:
+            return jnp.sum(self.Q * a**2)
+        at, along = stop_gradient(a), self._turned(a)
         return jnp.sum(self.eigenvalues * along**2) + at @ (self.Q - stop_gradient(self.Q)) @ at
 
     def slopes(self) -> Float[Array, " m"]:
@@ -78,16 +97,21 @@ class EllipsoidBox(ActionSet):
 
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
+        if self.eigenvectors is None:
+            side = jnp.where(z < 0, -1.0, 1.0).astype(self.dtype)  # never 0: the derivative at z = 0 stays right
+            return side * nearest_in_budgets(self._budgets(side * z))
         return self._minimise(z, curvature=1.0)
 
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
+        if self.eigenvectors is None:
+            return jnp.sign(g) * highest_in_budgets(self._budgets(jnp.abs(g)))
         return self._minimise(g, curvature=0.0)
 
     @compiled
     def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
         pace = self.energy(direction)
-        lean = jnp.sum(self.eigenvalues * (origin @ self.eigenvectors) * (direction @ self.eigenvectors))
+        lean = jnp.sum(self.eigenvalues * self._turned(origin) * self._turned(direction))
         room = jnp.maximum(self.level - self.energy(origin), 0.0)
         moving = pace > 0
         root = jnp.sqrt(jnp.maximum(lean**2 + pace * room, 0.0))
@@ -103,7 +127,7 @@ class EllipsoidBox(ActionSet):
         return jnp.zeros_like(self.bound)
 
     def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
-        return gaussian(key, self._half_widths())
+        return gaussian(key, self.half_widths())
 
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
@@ -113,7 +137,7 @@ class EllipsoidBox(ActionSet):
     def diameter(self) -> Float[Array, ""]:
         smallest = jnp.min(self.eigenvalues)
         axis = jnp.sqrt(self.level / jnp.where(smallest > 0, smallest, 1.0))
-        boxed = jnp.linalg.norm(self._half_widths())
+        boxed = jnp.linalg.norm(self.half_widths())
         return 2.0 * jnp.where(smallest > 0, jnp.minimum(axis, boxed), boxed)
 
     def clipped(self, low: Bound, high: Bound) -> "EllipsoidBox | None":
@@ -121,23 +145,36 @@ class EllipsoidBox(ActionSet):
 
     @property
     def pieces(self) -> tuple[Projection, ...]:
-        return self._in_box, self._in_ellipsoid
+        return (self.project,) if self.diagonal else (self._in_box, self._in_ellipsoid)
 
     def _in_box(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
         return clamp(x, -self.bound, self.bound)
 
     def _in_ellipsoid(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        assert self.eigenvectors is not None
         return nearest_in_ellipsoid(x, self.Q, self.level, self.eigenvalues, self.eigenvectors)
 
+    def _turned(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
+        """a in the coordinates of the eigenvectors."""
+        return a if self.eigenvectors is None else a @ self.eigenvectors
+
+    def _budgets(self, worth: Float[Array, " n"]) -> Budgets:
+        heat, most = heat_in_units(self.Q, self.level, self.bound)
+        return Budgets(worth, None, heat, most, jnp.zeros((), self.dtype))
+
     def _minimise(self, target: Float[Array, " n"], *, curvature: float) -> Float[Array, " n"]:
-        size = jnp.maximum(jnp.max(self._half_widths()), jnp.finfo(self.dtype).tiny)
+        size = jnp.maximum(jnp.max(self.half_widths()), jnp.finfo(self.dtype).tiny)
         a = minimise_over_intersection(self.pieces, target, stop_gradient(size), curvature=curvature)
         return a + stop_gradient(self._scaled_in(a) - a)
 
-    def _half_widths(self) -> Float[Array, " n"]:
+    def half_widths(self) -> Float[Array, " n"]:
         """Largest |a_i|, at most: the smaller of the bound and the ellipsoid's own sqrt(level (Q^-1)_ii)."""
         eigenvalues, vectors = self.eigenvalues, self.eigenvectors
         flat = eigenvalues <= 0
+        if vectors is None:
+            return jnp.where(
+                flat, self.bound, jnp.minimum(self.bound, jnp.sqrt(self.level / jnp.where(flat, 1.0, eigenvalues)))
+            )
         inverse = vectors**2 @ jnp.where(flat, 0.0, 1.0 / jnp.where(flat, 1.0, eigenvalues))
         open_ended = jnp.any(flat[None, :] & (jnp.abs(vectors) > jnp.finfo(self.dtype).eps), axis=1)
         return jnp.where(open_ended, self.bound, jnp.minimum(self.bound, jnp.sqrt(self.level * inverse)))
@@ -157,6 +194,7 @@ class EllipsoidBox(ActionSet):
         """The point where a ray in the coordinates off their bounds comes to the ellipsoid, if `a` is outside: along
         the normal, or to the least energy, which does not zigzag in thin slabs. The smaller root of
         energy(a - s normal) = level, without cancellation."""
+        assert self.eigenvectors is not None
         along = a @ self.eigenvectors
         normal = (self.eigenvalues * along) @ self.eigenvectors.T
         free = jnp.abs(a) < self.bound
@@ -179,6 +217,15 @@ class EllipsoidBox(ActionSet):
 
 
 _spectrum = jax.jit(exact_spectrum, inline=True)
+
+
+def heat_in_units(
+    diagonal: Float[Array, " n"], level: Float[Array, ""], bound: Float[Array, " n"]
+) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+    """A diagonal Q for which the level is 1, with the bounds; level 0 is a bound of 0 where Q is not."""
+    positive = level > 0
+    heat = jnp.where(positive, diagonal / jnp.where(positive, level, 1.0), 0.0)
+    return heat, jnp.where(positive | (diagonal <= 0), bound, 0.0)
 
 
 def nearest_in_ellipsoid(

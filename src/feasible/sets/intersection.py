@@ -13,14 +13,19 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from feasible.errors import EmptySetError
 from feasible.sets.allocation import Allocation, AllocationAtMost
 from feasible.sets.arguments import Numbers, known, require
+from feasible.sets.ball import Ball
+from feasible.sets.ball_box import BallBox
 from feasible.sets.base import ActionSet, compiled, drawn
 from feasible.sets.box import Bound, Box, inside
 from feasible.sets.ellipsoid import EllipsoidBox
+from feasible.sets.half_space import HalfSpaceBox
 from feasible.sets.integer_allocation import IntegerAllocation
 from feasible.sets.polytope import Polytope
 from feasible.sets.positive_power import PositivePowerBox
 from feasible.sets.sampling import hit_and_run
+from feasible.sets.turnover import TurnoverAllocation
 from feasible.sets.weighted_l1 import WeightedL1Box
+from feasible.sets.weighted_l1_ellipsoid import WeightedL1EllipsoidBox
 from feasible.solve.splitting import Projection, minimise_over_intersection
 
 # How far inside its parts the centre of an intersection is looked for, as shares of the parts' own extents.
@@ -29,7 +34,8 @@ WELL_INSIDE = 0.05
 
 
 def intersect(left: ActionSet, right: ActionSet) -> ActionSet:
-    """left & right. Linear sets become one `Polytope` (or a tighter `Box` or allocation), a box that is symmetric and
+    """left & right. Linear sets become one `Polytope` (or a tighter `Box`, allocation or half-space), ball and box a
+    `BallBox`, a weighted L1 budget and a diagonal ellipsoid a `WeightedL1EllipsoidBox`; a box that is symmetric and
     known tightens the bound of a symmetric set; everything else becomes an `Intersection`."""
     if left.dim != right.dim:
         raise ValueError(f"Intersection: both sets must have one dim, got {left.dim} and {right.dim}.")
@@ -62,14 +68,18 @@ def _merge(left: ActionSet, right: ActionSet) -> ActionSet | None:
     if isinstance(right, Box) and not isinstance(left, Box):
         left, right = right, left
     if isinstance(left, Box):
-        if isinstance(right, Box):
-            return Box(jnp.maximum(left.low, right.low), jnp.minimum(left.high, right.high))
-        if isinstance(right, Allocation | AllocationAtMost):
-            low, high = jnp.maximum(left.low, right.low), jnp.minimum(left.high, right.high)
-            return type(right)(right.total, low, high)
+        if isinstance(right, Ball):
+            return BallBox(right.middle, right.radius, left.low, left.high)
+        if isinstance(right, Box | Allocation | AllocationAtMost | BallBox | HalfSpaceBox | TurnoverAllocation):
+            return _tightened(right, jnp.maximum(left.low, right.low), jnp.minimum(left.high, right.high))
         mirrored = known(left.low, left.high) and np.array_equal(left.low, -left.high)
         if isinstance(right, _SYMMETRIC) and mirrored:
             return _with_bound(right, jnp.minimum(right.bound, left.high))
+    if isinstance(right, WeightedL1Box):
+        left, right = right, left
+    if isinstance(left, WeightedL1Box) and isinstance(right, EllipsoidBox) and right.diagonal:
+        bound = jnp.minimum(left.bound, right.bound)
+        return WeightedL1EllipsoidBox(left.weights, left.budget, right.Q, right.level, bound)
     if isinstance(left, _LINEAR) and isinstance(right, _LINEAR):
         a, b = _as_polytope(left), _as_polytope(right)
         return Polytope(
@@ -83,8 +93,25 @@ def _merge(left: ActionSet, right: ActionSet) -> ActionSet | None:
     return None
 
 
-_LINEAR = (Box, Allocation, AllocationAtMost, Polytope)
-_SYMMETRIC = (WeightedL1Box, PositivePowerBox, EllipsoidBox)
+_LINEAR = (Box, Allocation, AllocationAtMost, HalfSpaceBox, Polytope)
+_SYMMETRIC = (WeightedL1Box, PositivePowerBox, EllipsoidBox, WeightedL1EllipsoidBox)
+
+
+def _tightened(
+    one: Box | Allocation | AllocationAtMost | BallBox | HalfSpaceBox | TurnoverAllocation,
+    low: Float[Array, " n"],
+    high: Float[Array, " n"],
+) -> ActionSet:
+    """The set between other bounds, which lie within its own."""
+    if isinstance(one, Box):
+        return Box(low, high)
+    if isinstance(one, BallBox):
+        return BallBox(one.middle, one.radius, low, high)
+    if isinstance(one, HalfSpaceBox):
+        return HalfSpaceBox(one.weights, one.budget, low, high)
+    if isinstance(one, TurnoverAllocation):
+        return one.between(low, high)
+    return type(one)(one.total, low, high)
 
 
 def _with_bound(one: ActionSet, bound: Float[Array, " n"]) -> ActionSet:
@@ -94,11 +121,13 @@ def _with_bound(one: ActionSet, bound: Float[Array, " n"]) -> ActionSet:
 def _as_polytope(one: ActionSet) -> Polytope:
     if isinstance(one, Polytope):
         return one
-    assert isinstance(one, Box | Allocation | AllocationAtMost)
+    assert isinstance(one, Box | Allocation | AllocationAtMost | HalfSpaceBox)
     none, ones = jnp.zeros((0, one.dim), one.dtype), jnp.ones((1, one.dim), one.dtype)
     nothing = jnp.zeros(0, one.dtype)
     if isinstance(one, Box):
         return Polytope(none, nothing, one.low, one.high)
+    if isinstance(one, HalfSpaceBox):
+        return Polytope(one.weights[None], jnp.atleast_1d(one.budget), one.low, one.high)
     total = jnp.atleast_1d(one.total)
     if isinstance(one, Allocation):
         return Polytope(none, nothing, one.low, one.high, ones, total)
@@ -243,12 +272,9 @@ class Intersection(ActionSet):
 
 def _pieces(parts: Sequence[ActionSet]) -> tuple[Projection, ...]:
     # Symmetric parts share one bound, so an ellipsoid beside another of them needs no box of its own.
-    boxed = any(isinstance(part, WeightedL1Box | PositivePowerBox) for part in parts)
-    return tuple(
-        near
-        for part in parts
-        for near in (part.pieces[1:] if boxed and isinstance(part, EllipsoidBox) else part.pieces)
-    )
+    boxed = any(isinstance(part, WeightedL1Box | PositivePowerBox | WeightedL1EllipsoidBox) for part in parts)
+    bare = [boxed and isinstance(part, EllipsoidBox) and not part.diagonal for part in parts]
+    return tuple(near for part, b in zip(parts, bare, strict=True) for near in (part.pieces[1:] if b else part.pieces))
 
 
 def _size(parts: Sequence[ActionSet]) -> Float[Array, ""]:

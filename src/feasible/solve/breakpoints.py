@@ -143,7 +143,7 @@ class Columns:
                 )
             )
 
-        start, end = _bracket(spent_at, leaves_high + reaches_low, budget)
+        start, end = bracket(spent_at, leaves_high + reaches_low, budget)
         middle = start + 0.5 * (end - start)
         # "Not outside" instead of "inside": a NaN is free, so that it is in the answer, too.
         free = [
@@ -167,7 +167,7 @@ class Columns:
         inside = [jnp.minimum(jnp.maximum(x, lo), hi) for x, lo, hi in zip(a, self.low, self.high, strict=True)]
         excess = summed(w * x for w, x in zip(self.weights, inside, strict=True)) - budget
         curvature = summed(jnp.where(f, w**2, 0.0) for f, w in zip(free, self.weights, strict=True))
-        coarse = (excess > 64 * jnp.finfo(excess.dtype).eps * budget) & (curvature > 0)
+        coarse = (excess > 64 * jnp.finfo(excess.dtype).eps * jnp.abs(budget)) & (curvature > 0)
         step = jnp.where(coarse, excess / jnp.where(curvature > 0, curvature, 1.0), 0.0)
         return [jnp.where(f & coarse, x - step * w, x) for x, f, w in zip(inside, free, self.weights, strict=True)]
 
@@ -190,8 +190,8 @@ class Columns:
         ]
 
 
-def _bracket(spent: Spent, kinks: Blocks, budget: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """The kinks next to the root of a falling function."""
+def bracket(spent: Spent, kinks: Blocks, budget: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The kinks next to the root of spent(t) = budget, for a falling function."""
     if kinks[0].ndim == 0:
         tried, levels = kinks, [spent(kink) for kink in kinks]
     elif kinks[0].shape[0] > DENSE:
