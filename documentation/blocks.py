@@ -7,7 +7,7 @@ from documentation.metrics import every_run_table, metrics_table
 from documentation.outcomes import outcome
 from documentation.results import PRESETS, preset_runs, published, results_table
 from documentation.settings import settings_table
-from feasible.catalogue.registry import METHODS, TASKS
+from feasible.catalogue.registry import METHODS, PAPERS, TASKS
 from feasible.paper.as_authors import DEPARTURES
 from feasible.paper.items import ITEMS
 from feasible.paper.printed import PRINTED
@@ -22,7 +22,7 @@ def departures_table(method: str) -> str:
     """What the authors' code of a method does otherwise, and on which tasks."""
     lines = ["| departure | what the authors' code does | tasks |", "|---|---|---|"]
     for name, departure in DEPARTURES.items():
-        tasks = [f"`{task}`" for task in TASKS if (task, method) in departure.of]
+        tasks = [f"`{task}`" for task in PAPERS if (task, method) in departure.of]
         if tasks:
             lines.append(f"| `{name}` | {departure.says} | {', '.join(tasks)} |")
     return "\n".join(lines)
@@ -32,7 +32,7 @@ def scores_table(method: str) -> str:
     """What a method has come to on each task: the paper's mean returns, and ours in both presets (`results/`)."""
     runs = published().all
     tasks = [task for task, algos in ITEMS["all"].items() if method in algos]
-    tasks = tasks or [task for task in TASKS if any((run.task, run.algo) == (task, method) for run in runs)]
+    tasks = tasks or [task for task in PAPERS if any((run.task, run.algo) == (task, method) for run in runs)]
     rows = {
         "the paper prints": [f"{PRINTED[task, method]:,.2f}" if (task, method) in PRINTED else "" for task in tasks]
     }
@@ -48,7 +48,7 @@ def methods_table(subject: str) -> str:
     del subject
     lines = ["| name | in the paper | what it does | tasks |", "|---|---|---|---|"]
     for method in METHODS.values():
-        names = ", ".join(f"`{task.name}`" for task in TASKS.values() if method.name in task.preset("paper"))
+        names = ", ".join(f"`{task.name}`" for task in PAPERS.values() if method.name in task.preset("paper"))
         lines.append(f"| `{method.name}` | {method.title} | {method.summary} | {names} |")
     return "\n".join(lines)
 

@@ -9,7 +9,7 @@ import numpy as np
 from feasible import sets
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.fwpo_critic import BikeTable
-from feasible.catalogue.registry import TASKS, algorithm_of
+from feasible.catalogue.registry import PAPERS, algorithm_of
 
 EVERY_RUN: Mapping[str, str] = {
     "step": "environment steps made so far; on every line",
@@ -54,7 +54,7 @@ def every_run_table() -> str:
 
 def reported(method: str) -> list[str]:
     """The names, from the update itself, traced and not run."""
-    task = next(task for task in TASKS.values() if method in task.preset("paper"))
+    task = next(task for task in PAPERS.values() if method in task.preset("paper"))
     algorithm = algorithm_of(task, method, "paper")
 
     def updated(key: jax.Array) -> dict[str, jax.Array]:

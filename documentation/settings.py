@@ -8,7 +8,7 @@ import feasible
 from feasible.agents import Agent
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.description import meanings, rule_settings, settings_of
-from feasible.catalogue.registry import METHODS, TASKS, algorithm_of
+from feasible.catalogue.registry import METHODS, PAPERS, algorithm_of
 from feasible.constraints import ConstrainedEnv
 
 AGENTS: Mapping[str, str] = {
@@ -27,7 +27,7 @@ AGENTS: Mapping[str, str] = {
 
 def settings_table(method: str) -> str:
     """The settings of a method: meaning, default of its agent, and the presets of its tasks (fair where it differs)."""
-    tasks = [task for task in TASKS.values() if method in task.preset("paper")]
+    tasks = [task for task in PAPERS.values() if method in task.preset("paper")]
     paper = [values(algorithm_of(task, method, "paper")) for task in tasks]
     fair = [values(algorithm_of(task, method, "fair")) for task in tasks]
     defaults = {f"`fs.{AGENTS[method]}`": values(default_algorithm(method))} if method in AGENTS else {}

@@ -18,7 +18,7 @@ from documentation.code_blocks import check_command, run_command
 from documentation.marked import ROOT, pages
 from feasible import sets
 from feasible.algorithms.base import Spec
-from feasible.catalogue.registry import METHODS, TASKS, algorithm_of
+from feasible.catalogue.registry import METHODS, PAPERS, algorithm_of
 from tests.run.runs import as_a_user
 
 PAGES = list(pages())
@@ -142,7 +142,7 @@ def test_methods_take_the_sets_that_the_table_says() -> None:
     for row in rows:
         name, *cells = (cell.strip() for cell in row.split("|")[1:-1])
         method = re.findall(r"`(.*?)`", name)[0]
-        task = next(task for task in TASKS.values() if method in task.preset("paper"))
+        task = next(task for task in PAPERS.values() if method in task.preset("paper"))
         algorithm = algorithm_of(task, method, "paper")
         for column, said in zip(columns, cells, strict=True):
             if column in KINDS:
