@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 
+from documentation import field_tasks
 from documentation.marked import remade
 from documentation.metrics import every_run_table, metrics_table
 from documentation.outcomes import outcome
 from documentation.results import PRESETS, preset_runs, published, results_table
 from documentation.settings import settings_table
-from feasible.catalogue.registry import METHODS, PAPERS, TASKS
+from feasible.catalogue.registry import METHODS, PAPERS
 from feasible.paper.as_authors import DEPARTURES
 from feasible.paper.items import ITEMS
 from feasible.paper.printed import PRINTED
@@ -53,18 +54,6 @@ def methods_table(subject: str) -> str:
     return "\n".join(lines)
 
 
-def tasks_table(subject: str) -> str:
-    """All tasks with their constraints and sizes."""
-    del subject
-    lines = ["| name | what it is | constraint on the action a | observation | action | episode |"]
-    lines.append("|---|---|---|---|---|---|")
-    for task in TASKS.values():
-        constraint = task.words.replace("|", "\\|")
-        sizes = f"{task.observation_size} | {task.action_size} | {task.episode_length:,}"
-        lines.append(f"| `{task.name}` | {task.title} | {constraint} | {sizes} |")
-    return "\n".join(lines)
-
-
 _MAKERS: Mapping[str, Callable[[str], str]] = {
     "settings": settings_table,
     "metrics": metrics_table,
@@ -73,5 +62,7 @@ _MAKERS: Mapping[str, Callable[[str], str]] = {
     "scores": scores_table,
     "results": lambda name: results_table(name, published()),
     "methods": methods_table,
-    "tasks": tasks_table,
+    "tasks": field_tasks.tasks_table,
+    "task-scores": field_tasks.scores_table,
+    "nsfnet-rules": field_tasks.rules_table,
 }

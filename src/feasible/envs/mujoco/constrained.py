@@ -86,7 +86,7 @@ class Robot:
 
     def _gymnasium_id(self, version: Version | None) -> str:
         if version not in (None, *self.versions):
-            known = " or ".join(map(repr, self.versions))
+            known = " or ".join(map(repr, sorted(self.versions)))
             raise ValueError(f"version must be {known}, not {version!r}.")
         return f"{self.name}-{version or self.versions[0]}"
 
