@@ -66,7 +66,7 @@ def test_sets_are_those_of_their_formulas(name: str) -> None:
     if name == "reacher-rate":
         obs[11:13] = [0.5, -0.95]
     space = env.action_space
-    actions = generator.uniform(space.low, space.high, (400, *space.shape))  # pyright: ignore[reportAttributeAccessIssue, reportGeneralTypeIssues]
+    actions = generator.uniform(space.low, space.high, (400, TASKS[name].action_size))  # pyright: ignore[reportAttributeAccessIssue]
     actions *= generator.uniform(size=(400, 1))
     if name == "reacher-rate":
         actions += [0.5, -0.5]

@@ -24,7 +24,7 @@ LOST = ("tendon_length", "tendon_velocity")  # of `info`
 
 def actions_of(env: MujocoVectorEnv, steps: int, seed: int = 0) -> np.ndarray:
     space = env.single_action_space
-    shape = (steps, env.num_envs, *space.shape)  # pyright: ignore[reportGeneralTypeIssues]
+    shape = (steps, env.num_envs, env.model.nu)
     return np.random.default_rng(seed).uniform(space.low, space.high, shape).astype(np.float32)  # pyright: ignore[reportAttributeAccessIssue]
 
 

@@ -59,7 +59,7 @@ def _task(
     eval_every: int = 5_000,
     episodes: int = 5,
 ) -> Task:
-    named = dict(zip(("observation_size", "action_size", "episode_length"), sizes, strict=True))
+    observation_size, action_size, episode_length = sizes
     return Task(
         name,
         f"feasible/{make}-v0",
@@ -69,7 +69,11 @@ def _task(
         eval_every=eval_every,
         episodes=episodes,
         options=options,
-        sizes=named,
+        sizes={
+            "observation_size": observation_size,
+            "action_size": action_size,
+            "episode_length": episode_length,
+        },
         presets={"field": preset} if preset else {},
     )
 

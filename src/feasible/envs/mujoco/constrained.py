@@ -97,7 +97,7 @@ class Robot:
 
     def _constraint(self, limit: Limit, budget: float | None) -> Budgeted:
         given = limit.budget if budget is None else budget
-        if budget is not None and math.isnan(limit.budget):
+        if budget is not None and math.isinf(limit.budget):
             raise ValueError(f"budget: this limit of {self.name} has none.")
         if budget is not None and (isinstance(budget, bool) or not (math.isfinite(budget) and budget > 0.0)):
             raise ValueError(f"budget must be a positive number, not {budget!r}.")

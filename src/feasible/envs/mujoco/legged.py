@@ -5,7 +5,6 @@ the settings that show or charge them are refused.
 """
 
 from abc import abstractmethod
-from typing import TypeVar
 
 import numpy as np
 from gymnasium.envs.mujoco import MujocoEnv
@@ -50,14 +49,13 @@ class Legged(Family):
     ) -> Float64[np.ndarray, " copies"]:
         """The reward: forward velocity, or how near it is to the target, and survival, less the control cost."""
         if self.target_speed is not None:
-            return speed_reward(velocity, self.target_speed) + survival - control
+            return np.asarray(speed_reward(velocity, self.target_speed)) + survival - control
         return forward + survival - control
 
 
-Speed = TypeVar("Speed", float, np.ndarray)
-
-
-def speed_reward(velocity: Speed, target: float) -> Speed:
+def speed_reward(
+    velocity: float | Float64[np.ndarray, " copies"], target: float
+) -> float | Float64[np.ndarray, " copies"]:
     """1 - |v - target|: what is rewarded in the place of the forward velocity where there is a target speed."""
     return 1.0 - abs(velocity - target)
 

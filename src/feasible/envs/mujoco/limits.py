@@ -26,7 +26,8 @@ class Limit:
     """A limit with its usual budget."""
 
     within: Callable[[Observation, float], ActionSet]
-    budget: float = math.nan
+    budget: float = math.inf
+    """Infinite where there is none."""
     remembers: bool = False
     """Whether it reads the last action, which then is at the end of the observations."""
 
