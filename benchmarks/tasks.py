@@ -124,6 +124,18 @@ def by_hand(name: str, env: ConstrainedVectorEnv) -> tuple[str, Policy]:
     return words, lambda obs: np.tile(rates, (copies, 1)).astype(np.float32)
 
 
+def watched(
+    act: Callable[..., Actions], gains: np.ndarray, norms: tuple[np.ndarray, np.ndarray], seen: list[np.ndarray]
+) -> Policy:
+    """The policies of these gains, which keep what they have seen."""
+
+    def policy(obs: Observations) -> Actions:
+        seen.append(obs)
+        return act(gains, *norms, obs)
+
+    return policy
+
+
 def searched(name: str) -> tuple[str, Policy]:
     """A linear policy of normalised observations, by augmented random search."""
     task, rounds, directions = find_task(name), SEARCH["rounds"], int(SEARCH["directions"])
@@ -144,11 +156,7 @@ def searched(name: str) -> tuple[str, Policy]:
         both = gains + SEARCH["noise"] * np.concatenate([tried, -tried])
         seen: list[np.ndarray] = []
         norms = mean, np.sqrt(np.maximum(spread / count, 1e-6))
-
-        def policy(obs: Observations, both=both, norms=norms, seen=seen) -> Actions:
-            seen.append(obs)
-            return act(both, *norms, obs)
-
+        policy = watched(act, both, norms, seen)
         found = returns_of(env, policy, 1_000 * round_, int(SEARCH["steps"])).reshape(2, directions)
         if found.mean() > highest:  # of the policies around it
             kept, highest = (gains, *norms), float(found.mean())
@@ -178,11 +186,11 @@ def measured(name: str) -> dict[str, object]:
     runner = name.split("-")[0] in ("halfcheetah", "hopper", "walker", "ant", "humanoid")
     words, policy = searched(name) if runner else by_hand(name, env)
 
-    def watched(obs: Observations) -> Actions:
+    def sampled(obs: Observations) -> Actions:
         dice.watch(obs)
         return policy(obs)
 
-    reference = returns_of(env, watched, SEED)
+    reference = returns_of(env, sampled, SEED)
     env.close()
     scores = {"random": random, "nothing": nothing, "reference": reference}
     told = {key: [float(found.mean()), float(found.std() / np.sqrt(len(found)))] for key, found in scores.items()}

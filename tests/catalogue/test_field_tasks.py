@@ -14,7 +14,7 @@ from feasible.catalogue.registry import PAPERS, TASKS
 from feasible.run.launch import configure
 
 NAMES = [name for name in TASKS if name not in PAPERS]
-HEAVY = ["nsfnet-20"]  # a polytope that no formula projects on: half a minute to build
+HEAVY = ["nsfnet-20", "nsfnet-corrected"]  # polytopes, which take seconds to half a minute to build
 OMRON = ("halfcheetah-ma", "hopper-power", "hopper-os", "walker-power", "walker-os")
 
 
@@ -162,3 +162,25 @@ def test_a_rate_is_that_of_what_was_executed() -> None:
         assert np.linalg.norm(info["executed_action"] - last, axis=1) == pytest.approx([0.2] * 2, abs=1e-5)
         last = np.zeros((2, 2)) if truncated.all() else info["executed_action"]
         assert truncated.all() == (step == 4)
+
+
+def test_constrained_copies_that_fall_equal_single_ones() -> None:
+    narrow = {"healthy_angle_range": (-0.03, 0.03), "episode_length": 25}
+    envs = feasible.make_vec("hopper-os", 3, threads=2, **narrow)
+    singles = [feasible.make("hopper-os", **narrow) for _ in range(3)]
+    obs, _ = envs.reset(seed=7)
+    for copy, single in enumerate(singles):
+        np.testing.assert_array_equal(obs[copy], single.reset(seed=7 + copy)[0])
+    generator, ends = np.random.default_rng(0), [0, 0]
+    for _ in range(60):
+        actions = generator.uniform(-0.15, 0.15, (3, 3)).astype(np.float32)
+        obs, rewards, terminated, truncated, info = envs.step(actions)
+        for copy, single in enumerate(singles):
+            shown, reward, fallen, over, _ = single.step(actions[copy])
+            assert (rewards[copy], terminated[copy], truncated[copy]) == (reward, fallen, over)
+            if fallen or over:
+                ends[fallen] += 1
+                np.testing.assert_array_equal(info["final_obs"][copy], shown)
+                shown, _ = single.reset()
+            np.testing.assert_array_equal(obs[copy], shown)
+    assert min(ends) > 0  # some fell, some had their time
