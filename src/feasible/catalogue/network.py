@@ -47,7 +47,7 @@ TASKS = (
     Task(
         name="nsfnet-corrected",
         make="feasible/NSFNet-v0",
-        title="the same network with rules as its model evidently meant them",
+        title="3 flows over 9 paths, with rules as the model evidently meant them",
         words=_WORDS,
         steps=500_000,
         eval_every=10_000,

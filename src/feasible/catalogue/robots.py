@@ -88,7 +88,7 @@ TASKS = (
         _task(
             f"reacher-power-{name}",
             "Reacher",
-            f"the arm with a power limit of {budget:g}",
+            f"a robot arm with a limit of {budget:g} on its power",
             f"|a_i| <= 1, sum |w_i a_i| <= {budget:g}, {_SPEEDS}",
             _ARM,
             {"limit": "power", "budget": budget},
@@ -100,7 +100,7 @@ TASKS = (
     _task(
         "reacher-positive",
         "Reacher",
-        "the arm with a limit on the power it draws; braking is free",
+        "a robot arm with a limit on the power it draws; braking is free",
         f"|a_i| <= 1, sum max(w_i a_i, 0) <= 1, {_SPEEDS}",
         _ARM,
         {"limit": "positive-power"},
@@ -110,7 +110,7 @@ TASKS = (
     _task(
         "reacher-tip",
         "Reacher",
-        "the arm with a limit on what its joints do to the tip",
+        "a robot arm with a limit on what its joints do to the tip",
         f"|a_i| <= 1, {_TIP}, t the angle of the elbow (cosine: observation 1)",
         _ARM,
         {"limit": "tip"},
@@ -120,7 +120,7 @@ TASKS = (
     _task(
         "reacher-rate",
         "Reacher",
-        "the arm with a limit on how fast its torques change",
+        "a robot arm with a limit on how fast its torques change",
         "|a_i| <= 1, |a - b| <= 0.2, b the last action (observation 11, 12)",
         (13, 2, 50),
         {"limit": "rate"},
@@ -131,7 +131,7 @@ TASKS = (
     _task(
         "halfcheetah-ma",
         "HalfCheetah",
-        "the running robot with a limit on the power of its thighs, by the angles of its legs",
+        "a running robot with a limit on the power of its thighs, by the angles of its legs",
         "|a_i| <= 1, w_1 a_1 sin(th_1 + th_2 + th_3) + w_4 a_4 sin(th_4 + th_5 + th_6) <= 5, w_i the angular velocity "
         "(observation 11 to 16) and th_i the angle (2 to 7) of joint i",
         (17, 6, 1000),
