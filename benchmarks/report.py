@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from feasible.catalogue.registry import TASKS
+from feasible.catalogue.registry import PAPERS
 from feasible.paper.printed import PRINTED
 from feasible.report.writing import write_report
 from feasible.run.config import RunConfig
@@ -83,7 +83,7 @@ def made_up(task: str, algo: str, seed: int, evaluations: int, logs: int = 5, va
 
 def grid(count: int, evaluations: int, logs: int) -> list[RunConfig]:
     """So many runs, five seeds a method, over all tasks; more of them than that are variants."""
-    kinds = [(task.name, algo) for task in TASKS.values() for algo in task.preset("paper")]
+    kinds = [(task.name, algo) for task in PAPERS.values() for algo in task.preset("paper")]
     named: Sequence[tuple[int, tuple[str, str], int]] = list(
         islice(((lap, kind, seed) for lap in range(count) for kind, seed in product(kinds, range(5))), count)
     )

@@ -1,9 +1,10 @@
-"""Writes every generated table anew and, on request, every picture of a set and every figure of the results."""
+"""Writes every generated table anew and, on request, every picture of a set or a task and every figure of results."""
 
 import argparse
 from pathlib import Path
 
 from documentation.blocks import regenerated
+from documentation.field_tasks import write_task_pictures
 from documentation.marked import pages
 from documentation.results import add_results, write_figures
 from documentation.set_pictures import write_pictures
@@ -11,7 +12,7 @@ from documentation.set_pictures import write_pictures
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--add", type=Path, nargs="+", default=[], metavar="RUNS", help="folders of runs to publish first")
 parser.add_argument("--figures", action="store_true", help="also draw the figures of the results")
-parser.add_argument("--pictures", action="store_true", help="also draw the sets, which takes a minute")
+parser.add_argument("--pictures", action="store_true", help="also draw the sets and the tasks, which takes a minute")
 arguments = parser.parse_args()
 for folder in arguments.add:
     add_results(folder)
@@ -24,3 +25,4 @@ if arguments.figures or arguments.add:
     write_figures()
 if arguments.pictures:
     write_pictures()
+    write_task_pictures()

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 
+from documentation import field_tasks
 from documentation.marked import remade
 from documentation.metrics import every_run_table, metrics_table
 from documentation.outcomes import outcome
 from documentation.results import PRESETS, preset_runs, published, results_table
 from documentation.settings import differences_table, presets_of, settings_table
-from feasible.catalogue.registry import METHODS, TASKS
+from feasible.catalogue.registry import METHODS, PAPERS
 from feasible.paper.as_authors import DEPARTURES
 from feasible.paper.items import ITEMS
 from feasible.paper.printed import PRINTED
@@ -22,7 +23,7 @@ def departures_table(method: str) -> str:
     """What the authors' code of a method does otherwise, and on which tasks."""
     lines = ["| departure | what the authors' code does | tasks |", "|---|---|---|"]
     for name, departure in DEPARTURES.items():
-        tasks = [f"`{task}`" for task in TASKS if (task, method) in departure.of]
+        tasks = [f"`{task}`" for task in PAPERS if (task, method) in departure.of]
         if tasks:
             lines.append(f"| `{name}` | {departure.says} | {', '.join(tasks)} |")
     return "\n".join(lines)
@@ -32,7 +33,7 @@ def scores_table(method: str) -> str:
     """What a method has come to on each task: the paper's mean returns, and ours in both presets (`results/`)."""
     runs = published().all
     tasks = [task for task, algos in ITEMS["all"].items() if method in algos]
-    tasks = tasks or [task for task in TASKS if any((run.task, run.algo) == (task, method) for run in runs)]
+    tasks = tasks or [task for task in PAPERS if any((run.task, run.algo) == (task, method) for run in runs)]
     rows = {
         "the paper prints": [f"{PRINTED[task, method]:,.2f}" if (task, method) in PRINTED else "" for task in tasks]
     }
@@ -48,23 +49,11 @@ def methods_table(subject: str) -> str:
     del subject
     lines = ["| name | in papers | what it does | presets | tasks |", "|---|---|---|---|---|"]
     for method in METHODS.values():
-        having = {task.name: presets_of(task, method.name) for task in TASKS.values()}
+        having = {task.name: presets_of(task, method.name) for task in PAPERS.values()}
         presets = dict.fromkeys(preset for found in having.values() for preset in found)
         tasks = ", ".join(f"`{task}`" for task, found in having.items() if found)
         row = [f"`{method.name}`", method.title, method.summary, ", ".join(presets), tasks]
         lines.append(f"| {' | '.join(row)} |")
-    return "\n".join(lines)
-
-
-def tasks_table(subject: str) -> str:
-    """All tasks with their constraints and sizes."""
-    del subject
-    lines = ["| name | what it is | constraint on the action a | observation | action | episode |"]
-    lines.append("|---|---|---|---|---|---|")
-    for task in TASKS.values():
-        constraint = task.words.replace("|", "\\|")
-        sizes = f"{task.observation_size} | {task.action_size} | {task.episode_length:,}"
-        lines.append(f"| `{task.name}` | {task.title} | {constraint} | {sizes} |")
     return "\n".join(lines)
 
 
@@ -77,5 +66,7 @@ _MAKERS: Mapping[str, Callable[[str], str]] = {
     "scores": scores_table,
     "results": lambda name: results_table(name, published()),
     "methods": methods_table,
-    "tasks": tasks_table,
+    "tasks": field_tasks.tasks_table,
+    "task-scores": field_tasks.scores_table,
+    "nsfnet-rules": field_tasks.rules_table,
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 from documentation import family
 from documentation.marked import ROOT
 from documentation.outcomes import number, outcome
-from feasible.catalogue.registry import METHODS, TASKS, algorithm_of
+from feasible.catalogue.registry import METHODS, PAPERS, TASKS, algorithm_of
 from feasible.paper.items import ITEMS
 from feasible.paper.printed import PRINTED, REFERENCES
 from feasible.report.charts import all_charts
@@ -106,7 +106,7 @@ def figures(runs: Runs) -> Iterator[tuple[str, bytes]]:
         for name, contents in all_figures(all_charts(groups), (), looks(groups), titles):
             if name.endswith(".svg"):
                 yield f"{preset}-{name}", contents
-    for task in TASKS:
+    for task in PAPERS:
         drawn = family.figures(task, family.members(task, runs.all))
         yield from ((name, contents) for name, contents in drawn if name.endswith(".svg"))
 

@@ -7,7 +7,7 @@ import gymnasium as gym
 import feasible
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.description import meanings, rule_settings, settings_of
-from feasible.catalogue.registry import METHODS, TASKS, algorithm_of
+from feasible.catalogue.registry import METHODS, PAPERS, algorithm_of
 from feasible.catalogue.task import Task
 
 TABLE = METHODS["fwpo"].sets
@@ -32,7 +32,7 @@ def settings_table(method: str) -> str:
     A task's cell is the value of the first preset that has the method, then those of the others where they differ.
     """
     default = default_algorithm(method)
-    tasks = {f"`{task.name}`": presets_of(task, method) for task in TASKS.values()}
+    tasks = {f"`{task.name}`": presets_of(task, method) for task in PAPERS.values()}
     presets = {name: found for name, found in tasks.items() if found}
     defaults = {f"`fs.{AGENTS.get(method, 'agent')}`": values(default)} if default else {}
     what = meanings(example(method))
@@ -68,7 +68,7 @@ def presets_of(task: Task, method: str) -> dict[str, dict[str, object]]:
 
 def example(method: str) -> Algorithm:
     """The method in the first preset that has it, else by default."""
-    found = ((task, name) for task in TASKS.values() for name in task.presets if method in task.preset(name))
+    found = ((task, name) for task in PAPERS.values() for name in task.presets if method in task.preset(name))
     task, name = next(found, (None, None))
     return _known(method) if task is None else algorithm_of(task, method, name)
 
@@ -108,7 +108,7 @@ def _of_presets(found: Mapping[str, object]) -> str:
 
 def _elsewhere(method: str, name: str, default: object) -> str:
     """On which tasks the preset `field` has another value."""
-    tasks = {task.name: presets_of(task, method).get("field", {}) for task in TASKS.values()}
+    tasks = {task.name: presets_of(task, method).get("field", {}) for task in PAPERS.values()}
     other = [f"`{task}` {_text(known[name])}" for task, known in tasks.items() if known.get(name, default) != default]
     return f" ({', '.join(other)})" if other else ""
 

@@ -13,17 +13,17 @@ from feasible.algorithms.ppo import PPO
 from feasible.algorithms.sac import SAC
 from feasible.algorithms.stable_baselines3 import RENAMED
 from feasible.algorithms.trpo import TRPO
-from feasible.catalogue.registry import TASKS, algorithm_of
+from feasible.catalogue.registry import PAPERS, algorithm_of
 from feasible.errors import nearest
 
 NFWPO = DDPG(rule=FrankWolfe(0.05), noise=0.1)
-EVERY = [(name, algo) for name, task in TASKS.items() for algo in task.preset("paper")]
+EVERY = [(name, algo) for name, task in PAPERS.items() for algo in task.preset("paper")]
 
 
 @pytest.mark.parametrize("preset", ["paper", "fair"])
 @pytest.mark.parametrize(("task", "algo"), EVERY)
 def test_every_method_of_every_task_survives(task: str, algo: str, preset: str) -> None:
-    algorithm = algorithm_of(TASKS[task], algo, preset)
+    algorithm = algorithm_of(PAPERS[task], algo, preset)
     again = build_algorithm(json.loads(json.dumps(describe(algorithm))))
     assert type(again) is type(algorithm)
     assert again == algorithm

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from feasible.algorithms.description import build_algorithm, describe
-from feasible.catalogue.registry import TASKS
+from feasible.catalogue.registry import PAPERS, TASKS
 from feasible.cli import main
 from feasible.report.published import read_published
 from feasible.run.folder import RunFolder
@@ -15,7 +15,7 @@ from feasible.run.sweep.sweep import prepare
 from tests.run.toys import toy_task
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", PAPERS)
 def test_every_task_has_a_recommended_run(task: str) -> None:
     config = configure(task, "recommended", 3)
     assert config.preset == "fair"
@@ -29,7 +29,7 @@ def test_what_is_recommended_is_a_run_like_others() -> None:
     assert config == configure("halfcheetah", "nfwpo", 3, preset="fair", changes=by_the_gap)
 
 
-@pytest.mark.parametrize("task", [task for task in TASKS if task != "halfcheetah-box"])
+@pytest.mark.parametrize("task", [task for task in PAPERS if task != "halfcheetah-box"])
 def test_what_is_recommended_has_published_results(task: str) -> None:
     config = configure(task, "recommended", 0)
     variants = {config.variant, ""} if task == "bss-3" else {config.variant}  # its presets are the same

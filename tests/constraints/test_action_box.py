@@ -15,7 +15,8 @@ from feasible.catalogue import registry
 from feasible.constraints import ConstrainedEnv, Constraint
 from feasible.constraints.action_box import Clipped, Watched, fixed, in_action_box
 from feasible.envs.bike_sharing.constrained import allocations
-from feasible.envs.mujoco.constrained import joint_power, squared_torques, unit_box
+from feasible.envs.mujoco.constrained import half_cheetah, reacher
+from feasible.envs.mujoco.limits import Budgeted, Limit
 from feasible.sets.base import ActionSet
 from tests.constraints.test_wrappers import Integrator
 
@@ -130,10 +131,15 @@ def test_the_tolerance_at_the_action_space_is_not_that_of_a_wider_set() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "stated"), [("halfcheetah", joint_power), ("halfcheetah-box", unit_box), ("reacher", squared_torques)]
+    ("name", "stated"),
+    [
+        ("halfcheetah", half_cheetah.limits["power"]),
+        ("halfcheetah-box", half_cheetah.limits["box"]),
+        ("reacher", reacher.limits["torque"]),
+    ],
 )
-def test_the_robots_keep_their_constraints(name: str, stated: Constraint) -> None:
-    assert registry.make(name).constraint is stated
+def test_the_robots_keep_their_constraints(name: str, stated: Limit) -> None:
+    assert registry.make(name).constraint == registry.make(name).constraint == Budgeted(stated.within, stated.budget)
 
 
 @pytest.mark.parametrize("name", ["bss-3", "bss-5"])

@@ -12,7 +12,7 @@ import pytest
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
-from documentation import set_pictures
+from documentation import field_tasks, set_pictures
 from documentation.blocks import regenerated
 from documentation.code_blocks import check_command, run_command
 from documentation.marked import ROOT, pages
@@ -159,6 +159,13 @@ def takes(algorithm, constraint) -> bool:
     except ValueError:
         return False
     return True
+
+
+def test_the_pictures_of_tasks_are_there_and_small() -> None:
+    text = (ROOT / "docs" / "tasks-of-the-field.md").read_text()
+    for name in (*field_tasks.DRAWN, *field_tasks.WIDE):
+        assert f"](pictures/tasks/{name}.png)" in text
+        assert field_tasks.path_of(name).stat().st_size < 60_000
 
 
 INLINE = re.compile(r"`((?:python -m|feasible|make) [\w. /=+-]+)`")

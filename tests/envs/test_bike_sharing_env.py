@@ -323,3 +323,20 @@ def test_200_stations() -> None:
     assert frame is not None
     assert frame.std() > 5.0
     assert isinstance(env.action_space, gym.spaces.Box)
+
+
+def test_a_hundred_stations_are_played_and_more_than_memory_holds_are_refused() -> None:
+    copies, single = BikeSharingVectorEnv(2, 100, threads=2), BikeSharingEnv(100)
+    obs, _ = copies.reset(seed=0)
+    np.testing.assert_array_equal(single.reset(seed=1)[0], obs[1])
+    assert obs[0, 100:200].sum() == copies.system.bikes == 3_000
+    even = np.full((2, 100), 30.0)
+    obs, rewards, *_ = copies.step(even)
+    shown, reward, *_ = single.step(even[1])
+    np.testing.assert_array_equal(shown, obs[1])
+    assert reward == rewards[1]
+    assert (obs[:, :100] >= 4 * 5).all()  # customers of every station, for its four nearest
+    words = r"stations: 10000000 stations need [\d,]+ GiB for their distances and demand, and this machine has"
+    for build in (BikeSharingEnv, lambda stations: BikeSharingVectorEnv(2, stations)):
+        with pytest.raises(ValueError, match=words):
+            build(10_000_000)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from feasible.envs.network import NSFNET, Link, Rules, Topology, link_rows, rate_polytope
+from feasible.envs.network import NSFNET, Link, NSFNetEnv, NSFNetVectorEnv, Rules, Topology, link_rows, rate_polytope
+from feasible.envs.network.topology import NSFNET_20
 from tests.envs.network_reference import PATHS, bandwidth
 
 DIAMOND = Topology(
@@ -159,3 +160,53 @@ def test_every_path_reaches_its_flow_destination():
         for path in flow:
             visits = list(chain.from_iterable(NSFNET.links[link].ends or () for link in path))
             assert sorted(node for node in visits if visits.count(node) == 1) == sorted(ends)
+
+
+# The paths through each link of ARAM's 20-path constraint, links 16, 17 and 19 to 30, but for path 6: it goes over the
+# links 21, 19 and 16, and the peer counts it at 29 in the place of 19.
+PATHS_OF_LINKS = {
+    16: {0, 3, 6},
+    17: {1, 2, 14, 16},
+    19: {0, 3, 6, 15},
+    20: {11, 19},
+    21: {0, 3, 6, 10, 15},
+    22: {2, 9, 11, 14, 17, 18},
+    23: {3, 4, 15},
+    24: {0, 5, 7, 10},
+    25: {4, 12, 14, 17, 18},
+    26: {3, 12, 14, 15, 18},
+    27: {2, 9, 11},
+    28: {3, 8, 13},
+    29: {7, 8, 13},
+    30: {5, 9, 11, 13},
+}
+
+
+def test_the_20_paths_cross_the_links_they_are_known_for() -> None:
+    A, b, links = link_rows(NSFNET_20)
+    assert {int(link): set(np.flatnonzero(row)) for link, row in zip(links, A, strict=True)} == PATHS_OF_LINKS
+    assert (b == 50.0).all()
+    assert [len(paths) for paths in NSFNET_20.flows] == [4] * 5
+    high = rate_polytope(NSFNET_20).high
+    assert (high == 50.0).all()
+
+
+def test_networks_and_rules_are_taken_by_their_names() -> None:
+    named, given = NSFNetEnv("nsfnet-20", "corrected", highest_rate=50.0), NSFNetEnv(NSFNET_20, Rules.corrected)
+    assert (named.topology, named.rules) == (given.topology, given.rules)
+    assert named.action_space.high.tolist() == [50.0] * 20  # pyright: ignore[reportAttributeAccessIssue]
+    copies = NSFNetVectorEnv(2, "nsfnet-20", highest_rate=50.0)
+    single = NSFNetEnv("nsfnet-20", highest_rate=50.0)
+    np.testing.assert_array_equal(copies.reset(seed=4)[0][1], single.reset(seed=5)[0])
+    rates = np.full((2, 20), 8.0)
+    for _ in range(3):
+        obs, rewards, *_ = copies.step(rates)
+        shown, reward, *_ = single.step(rates[1])
+        np.testing.assert_array_equal(obs[1], shown)
+        assert rewards[1] == reward
+    with pytest.raises(ValueError, match="topology: There is no topology 'nsfnet-2'; did you mean"):
+        NSFNetEnv("nsfnet-2")
+    with pytest.raises(ValueError, match="rules: There is no set of rules 'correct'; did you mean 'corrected'"):
+        NSFNetEnv(rules="correct")
+    with pytest.raises(ValueError, match="highest_rate must be a positive number"):
+        NSFNetEnv(highest_rate=0.0)

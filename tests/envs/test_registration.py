@@ -16,7 +16,7 @@ import feasible
 from feasible.constraints import ConstrainedEnv
 from feasible.envs.network import NSFNET, link_rows
 from feasible.envs.network.constrained import feasible_rates
-from tests.envs.registered import BIKES, CHEETAH, CHEETAH_BOX, EVERY, IDS, NETWORK, REACHER, make, make_vec
+from tests.envs.registered import BIKES, CHEETAH, CHEETAH_BOX, EVERY, IDS, NETWORK, OTHERS, REACHER, make, make_vec
 from tests.envs.test_network_topology import DIAMOND
 
 
@@ -141,7 +141,7 @@ def test_importing_the_package_registers_and_loads_no_simulator() -> None:
     finished = subprocess.run(
         [sys.executable, "-c", program], env=os.environ, capture_output=True, text=True, check=True
     )
-    assert finished.stdout.splitlines() == ["[]", str(sorted(IDS)), "Box constrain make"]
+    assert finished.stdout.splitlines() == ["[]", str(sorted([*IDS, *OTHERS])), "Box constrain make"]
     assert {"sets", "constrain", "make", "make_vec", "Task", "InfeasibleActionError"} <= set(dir(feasible))
     with pytest.raises(AttributeError, match="has no attribute 'constrains'"):
         feasible.constrains  # noqa: B018  # pyright: ignore[reportAttributeAccessIssue]

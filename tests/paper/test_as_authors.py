@@ -14,7 +14,7 @@ from feasible.algorithms.actor_rules import PolicyGradient
 from feasible.algorithms.base import Spec
 from feasible.algorithms.description import build_algorithm, describe
 from feasible.catalogue import registry
-from feasible.catalogue.registry import TASKS, algorithm_of
+from feasible.catalogue.registry import PAPERS, algorithm_of
 from feasible.paper.as_authors import (
     DEPARTURES,
     AuthorsDDPG,
@@ -35,7 +35,10 @@ SOFT = "sac-projection"
 # Of the methods that others wrote, their settings are all that is known; projected gradients are not of the paper.
 FOREIGN = ("sac", "ppo", "trpo", "focops", "projected")
 EVERY = [
-    (task, algo) for task, known in TASKS.items() for algo in known.preset("paper") if algo.split("-")[0] not in FOREIGN
+    (task, algo)
+    for task, known in PAPERS.items()
+    for algo in known.preset("paper")
+    if algo.split("-")[0] not in FOREIGN
 ]
 
 
@@ -48,7 +51,7 @@ class TestCatalogue:
 
     @pytest.mark.parametrize(("task", "algo"), EVERY)
     def test_they_survive_files_and_differ_from_the_paper_one_by_one(self, task: str, algo: str) -> None:
-        paper = algorithm_of(TASKS[task], algo, "paper")
+        paper = algorithm_of(PAPERS[task], algo, "paper")
         known = departures(task, algo)
         for name, algorithm in {**known, "all": as_authors(task, algo)}.items():
             assert build_algorithm(json.loads(json.dumps(describe(algorithm)))) == algorithm
@@ -120,7 +123,7 @@ class TestCatalogue:
 
 @pytest.fixture(scope="module")
 def specs() -> dict[str, Spec]:
-    return {task: plant_of(registry.make(task)).spec for task in TASKS if task != "halfcheetah-box"}
+    return {task: plant_of(registry.make(task)).spec for task in PAPERS if task != "halfcheetah-box"}
 
 
 @pytest.mark.parametrize(("task", "algo"), [cell for cell in EVERY if cell[0] != "halfcheetah-box"])
@@ -132,7 +135,7 @@ def test_the_driver_has_programs_for_them(task: str, algo: str, specs: dict[str,
         program = programs.program(step)
         assert ("critic/loss" in program.metered.own[0]) == (step > algorithm.warmup)
     assert due_after(algorithm, 100 * algorithm.warmup) == (frozenset(algorithm.intervals),)
-    assert specs[task].episode_length == TASKS[task].episode_length
+    assert specs[task].episode_length == PAPERS[task].episode_length
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from feasible.algorithms.description import describe
-from feasible.catalogue.registry import METHODS, TASKS
+from feasible.catalogue.registry import METHODS, PAPERS
 from feasible.cli import main
 from feasible.paper.as_authors import as_authors
 from feasible.paper.items import ITEMS, TITLES, for_accelerator, paper_runs, run_folder
@@ -26,7 +26,7 @@ def test_every_item_of_the_paper_is_there() -> None:
 
 
 def test_every_name_is_known() -> None:
-    assert {task for task, _ in named()} == set(TASKS)
+    assert {task for task, _ in named()} == set(PAPERS)
     assert {algo for _, algo in named()} == set(METHODS) - {"projected-gradient"}  # which is not of the paper
 
 
@@ -36,7 +36,7 @@ def test_every_run_can_be_configured(item: str) -> None:
     grid = {(task, algo) for task, algos in ITEMS[item].items() for algo in algos}
     assert len(runs) == len(grid)
     assert {(run.task, run.algo) for run in runs} == grid
-    assert all(run.steps == TASKS[run.task].steps for run in runs)
+    assert all(run.steps == PAPERS[run.task].steps for run in runs)
 
 
 def test_tables_need_the_runs_of_which_they_print_a_value() -> None:

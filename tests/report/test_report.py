@@ -11,7 +11,7 @@ from PIL import Image
 from scipy import stats
 
 from benchmarks.report import made_up, write_run
-from feasible.catalogue.registry import TASKS
+from feasible.catalogue.registry import PAPERS
 from feasible.paper.printed import FIGURES, PRINTED, TABLES, normalised
 from feasible.report.aggregates import comparisons
 from feasible.report.groups import group_runs
@@ -62,7 +62,7 @@ def test_the_papers_values_are_those_it_prints() -> None:
     assert PRINTED["halfcheetah", "nfwpo"] == 6513.26
     assert PRINTED["bss-3", "fwpo"] == -1673.04
     assert "bss-3" not in first.rows["DDPG+OptLayer"]
-    assert {task for task, _ in FIGURES} == set(TASKS)
+    assert {task for task, _ in FIGURES} == set(PAPERS)
 
 
 def test_the_papers_tables_have_its_layout(report: Report) -> None:

@@ -1,4 +1,4 @@
-"""The paper's two tasks of bike sharing."""
+"""Bike sharing: the paper's two tasks, and two of more stations with demand of the same law."""
 
 from typing import TYPE_CHECKING
 
@@ -63,5 +63,18 @@ TASKS = (
         sizes={"observation_size": 11, "action_size": 5, "episode_length": 100},
         options={"stations": 5},
         presets={"paper": _five_paper, "fair": _five_fair, "field": _five_field},
+    ),
+    *(
+        Task(
+            name=f"bss-{stations}",
+            make="feasible/BikeSharing-v0",
+            title=f"{30 * stations:,} bikes at {stations} stations on a ring",
+            words=f"a integer, 0 <= a_i <= 35, sum a_i = {30 * stations:,}",
+            steps=100_000,
+            eval_every=5_000,
+            sizes={"observation_size": 2 * stations + 1, "action_size": stations, "episode_length": 100},
+            options={"stations": stations},
+        )
+        for stations in (20, 100)
     ),
 )

@@ -70,3 +70,10 @@ def field(
         "ppo-radial": clipped(map="radial"),
         "ppo-truncated": clipped(map="truncated"),
     }
+
+
+def reacher_field() -> Mapping[str, Algorithm]:
+    """The methods on Reacher's tasks."""
+    td3 = {"discount": 0.98, "replay_size": 200_000}
+    sac = {"discount": 0.98, "replay_size": 300_000, "rate": 7.3e-4, "target_ratio": 0.02, "hidden_layers": (400, 300)}
+    return field(frank_wolfe_step=0.05, td3=td3, sac=sac)

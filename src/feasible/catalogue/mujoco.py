@@ -50,13 +50,10 @@ def _box_fair() -> "Algorithms":
 
 
 def _reacher_field() -> "Algorithms":
-    from feasible.catalogue.field import field
+    from feasible.catalogue.field import reacher_field
     from feasible.catalogue.other_suites import aram
 
-    td3 = {"discount": 0.98, "replay_size": 200_000}
-    sac = {"discount": 0.98, "replay_size": 300_000, "rate": 7.3e-4, "target_ratio": 0.02, "hidden_layers": (400, 300)}
-    shared = field(frank_wolfe_step=0.05, td3=td3, sac=sac)
-    return {**shared, "aram": aram(steps=300_000, reward_shift=1.0, warmup=1_000)}
+    return {**reacher_field(), "aram": aram(steps=300_000, reward_shift=1.0, warmup=1_000)}
 
 
 def _cheetah_field() -> "Algorithms":

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from feasible.catalogue import bike_sharing, methods, mujoco, network
+from feasible.catalogue import bike_sharing, methods, mujoco, network, portfolio, robots
 from feasible.catalogue.elsewhere import announced, imported, is_elsewhere, place_of
 from feasible.catalogue.method import Method
 from feasible.catalogue.task import DEFAULT, Task
@@ -13,8 +13,11 @@ if TYPE_CHECKING:
     from feasible.algorithms.base import Algorithm
     from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, OnInfeasible
 
-TASKS: dict[str, Task] = {task.name: task for task in (*bike_sharing.TASKS, *network.TASKS, *mujoco.TASKS)}
-OURS = dict(TASKS)
+_FAMILIES = (bike_sharing, network, mujoco, robots, portfolio)
+OURS = {task.name: task for family in _FAMILIES for task in family.TASKS}
+PAPERS = {name: task for name, task in OURS.items() if "paper" in task.presets}
+"""The tasks of the paper."""
+TASKS: dict[str, Task] = {**PAPERS, **OURS}
 METHODS: dict[str, Method] = {method.name: method for method in methods.METHODS}
 RECOMMENDED = "recommended"
 """The name of what `feasible.catalogue.recommended` chooses among the methods."""

@@ -112,9 +112,9 @@ def rename_task(run: Path, task: str) -> None:
 
 
 def _compared_in(task: str) -> str:
-    """The preset in which methods were compared on a task of ours; on any other, its first."""
+    """The preset in which methods were compared on a task of ours; on any other, its first that has the method."""
     known = find_task(task)
-    return PRESET if PRESET in known.presets else known.first_preset
+    return PRESET if PRESET in known.presets else preset_for(known, CHOICES.get(task, ELSEWHERE).algo)
 
 
 def _in_rounds(steps: int, algorithm: Algorithm) -> int:

@@ -24,7 +24,7 @@ from feasible.envs.bike_sharing.demand import (
 )
 from feasible.envs.bike_sharing.dynamics import play
 from feasible.envs.bike_sharing.rules import Rules
-from feasible.envs.bike_sharing.system import BikeSystem, Costs, bike_system
+from feasible.envs.bike_sharing.system import BikeSystem, Costs, bike_system, check_memory
 from feasible.envs.generators import pack_generator, unpack_generator
 
 Observation = Float64[np.ndarray, " 2*stations+1"]
@@ -64,6 +64,8 @@ class BikeSharingEnv(gym.Env[np.ndarray, np.ndarray]):
         rules: Rules = Rules.recorded,
         render_mode: str | None = None,
     ) -> None:
+        self.episode_length = checked_length(episode_length)
+        check_memory(stations, episode_length)
         self.system = bike_system(
             stations,
             capacities=capacities,
@@ -73,7 +75,6 @@ class BikeSharingEnv(gym.Env[np.ndarray, np.ndarray]):
             costs=costs,
             rules=rules,
         )
-        self.episode_length = checked_length(episode_length)
         self.demand_law = demand_law(self.system, demand, destinations)
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode must be None or 'rgb_array', not {render_mode!r}.")

@@ -1,5 +1,6 @@
 """A bike-sharing system: stations with capacities and distances, a fleet of bikes, prices and rules."""
 
+import os
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -125,6 +126,21 @@ def bike_system(
             )
     apart = _distances(stations, distances)
     return BikeSystem(room, int(fleet), apart, start, Costs() if costs is None else costs, rules)
+
+
+def check_memory(stations: int, steps: int) -> None:
+    """Refuse a system whose distances, and demand of so many steps, do not fit in memory."""
+    known = getattr(os, "sysconf_names", ())
+    if not isinstance(stations, int | np.integer) or not {"SC_PAGE_SIZE", "SC_PHYS_PAGES"} <= set(known):
+        return
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    # Distances, neighbours and turns; two bytes for the demand of a pair in a step.
+    needed = int(stations) ** 2 * (64 + 2 * steps)
+    if needed > memory:
+        raise ValueError(
+            f"stations: {stations} stations need {needed / 2**30:,.0f} GiB for their distances and demand, and this "
+            f"machine has {memory / 2**30:,.0f}; take fewer stations, copies or steps."
+        )
 
 
 def _vector(name: str, values: ArrayLike, stations: int) -> Float64[np.ndarray, " stations"]:

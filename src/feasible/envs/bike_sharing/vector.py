@@ -33,7 +33,7 @@ from feasible.envs.bike_sharing.env import (
     spaces,
 )
 from feasible.envs.bike_sharing.rules import Rules
-from feasible.envs.bike_sharing.system import Costs, bike_system
+from feasible.envs.bike_sharing.system import Costs, bike_system, check_memory
 from feasible.envs.generators import pack_generator, seeded_generators, unpack_generator
 from feasible.envs.threads import Threads
 
@@ -73,6 +73,8 @@ class BikeSharingVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             raise ValueError(f"num_envs must be an integer of at least 1, not {num_envs!r}.")
         self.num_envs = num_envs
         self._threads = Threads(threads, num_envs)
+        self.episode_length = checked_length(episode_length)
+        check_memory(stations, num_envs * episode_length)
         self.system = bike_system(
             stations,
             capacities=capacities,
@@ -82,7 +84,6 @@ class BikeSharingVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             costs=costs,
             rules=rules,
         )
-        self.episode_length = checked_length(episode_length)
         self.demand_law = demand_law(self.system, demand, destinations)
         self.single_observation_space, self.single_action_space = spaces(self.system)
         self.observation_space = batch_space(self.single_observation_space, num_envs)

@@ -1,6 +1,7 @@
-"""Reacher and HalfCheetah with the paper's constraints, around Gymnasium's own environments.
+"""Gymnasium's robots with limits on their actions.
 
-`version` is Gymnasium's, "v4" or "v5"; further settings go to Gymnasium's environment.
+`version` is Gymnasium's, "v4" or "v5"; `limit` names one of the robot's limits and `budget` replaces its usual budget;
+further settings go to Gymnasium's environment.
 """
 
 # MuJoCo's compiled module declares its names to no type checker.
@@ -8,71 +9,59 @@
 
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import mujoco
-import numpy as np
 
-from feasible import sets
-from feasible.constraints import Constraint, Observation, OnInfeasible
-from feasible.envs.mujoco.single import make_mujoco
+from feasible.constraints import OnInfeasible, remember_action
+from feasible.envs.mujoco import limits
+from feasible.envs.mujoco.limits import Budgeted, Limit
+from feasible.envs.mujoco.single import TargetSpeed, make_mujoco
 from feasible.envs.mujoco.vector import MujocoVectorEnv
 from feasible.envs.registered import RegisteredEnv, RegisteredVectorEnv
+from feasible.errors import unknown
 
 Version = Literal["v4", "v5"]
-
-REACHER_BUDGET = 0.05
-CHEETAH_BUDGET = 20.0
-JOINTS = 6
-
-
-def squared_torques(obs: Observation) -> sets.Ball:
-    """{ u : u_1^2 + u_2^2 <= 0.05 }."""
-    del obs
-    return sets.Ball(np.zeros(2), math.sqrt(REACHER_BUDGET))
-
-
-def joint_power(obs: Observation) -> sets.WeightedL1Box:
-    """{ v : sum |v_i w_i| <= 20, |v_i| <= 1 }, w the angular velocities of the joints.
-
-    They are the last six entries of an observation (11 to 16 of 17), whether it shows the position or not.
-    """
-    return sets.WeightedL1Box(weights=obs[-JOINTS:], budget=CHEETAH_BUDGET, bound=1.0)
-
-
-def unit_box(obs: Observation) -> sets.Box:
-    """{ v : |v_i| <= 1 }, the action space itself."""
-    del obs
-    return sets.Box(-np.ones(JOINTS), np.ones(JOINTS))
 
 
 @dataclass(frozen=True)
 class Robot:
-    """One of Gymnasium's robots with a constraint; called, it makes an environment."""
+    """One of Gymnasium's robots with its limits; called, it makes an environment."""
 
     name: str
-    version: Version
-    constraint: Constraint
+    versions: tuple[Version, ...]
+    """Those it is known in; the first is taken where none is named."""
+    limits: Mapping[str, Limit]
+    """By name; the first is taken where none is named."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Of Gymnasium's environment, where they differ from its own."""
 
     def __call__(
         self,
         *,
         version: Version | None = None,
+        limit: str | None = None,
+        budget: float | None = None,
         on_infeasible: OnInfeasible = "raise",
         render_mode: str | None = None,
         episode_length: int | None = None,
+        target_speed: float | None = None,
         **settings: object,
     ) -> RegisteredEnv:
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode must be None or 'rgb_array', not {render_mode!r}.")
-        env_id = self._gymnasium_id(version)
+        env_id, chosen = self._gymnasium_id(version), self._limit(limit)
+        constraint = self._constraint(chosen, budget)
+        given = {**self.settings, **settings}
         with _known_advice_left_out():
-            env = make_mujoco(env_id, render_mode=render_mode, max_episode_steps=episode_length, **settings)
-        constrained = RegisteredEnv(env, self.constraint, on_infeasible)
-        constrained.metadata = {"render_modes": ["rgb_array"], "render_fps": env.metadata["render_fps"]}
+            robot = make_mujoco(env_id, render_mode=render_mode, max_episode_steps=episode_length, **given)
+        env = robot if target_speed is None else TargetSpeed(robot, target_speed)
+        env = remember_action(env) if chosen.remembers else env
+        constrained = RegisteredEnv(env, constraint, on_infeasible)
+        constrained.metadata = {"render_modes": ["rgb_array"], "render_fps": robot.metadata["render_fps"]}
         return constrained
 
     def copies(
@@ -80,29 +69,95 @@ class Robot:
         num_envs: int = 1,
         *,
         version: Version | None = None,
+        limit: str | None = None,
+        budget: float | None = None,
         on_infeasible: OnInfeasible = "raise",
         threads: int = 1,
         episode_length: int | None = None,
         **settings: object,
     ) -> RegisteredVectorEnv:
         """The batched form."""
-        env_id = self._gymnasium_id(version)
+        env_id, chosen = self._gymnasium_id(version), self._limit(limit)
+        constraint = self._constraint(chosen, budget)
+        given = {**self.settings, **settings}
         with _known_advice_left_out():
-            env = MujocoVectorEnv(num_envs, env_id, threads=threads, max_episode_steps=episode_length, **settings)
-        return RegisteredVectorEnv(env, self.constraint, on_infeasible)
+            env = MujocoVectorEnv(num_envs, env_id, threads=threads, max_episode_steps=episode_length, **given)  # pyright: ignore[reportArgumentType]
+        return RegisteredVectorEnv(remember_action(env) if chosen.remembers else env, constraint, on_infeasible)
 
     def _gymnasium_id(self, version: Version | None) -> str:
-        if version not in (None, "v4", "v5"):
-            raise ValueError(f"version must be 'v4' or 'v5', not {version!r}.")
-        return f"{self.name}-{version or self.version}"
+        if version not in (None, *self.versions):
+            known = " or ".join(map(repr, sorted(self.versions)))
+            raise ValueError(f"version must be {known}, not {version!r}.")
+        return f"{self.name}-{version or self.versions[0]}"
+
+    def _limit(self, name: str | None) -> Limit:
+        if name is not None and name not in self.limits:
+            raise unknown("limit", name, self.limits, f"limit of {self.name}: ")
+        return self.limits[name or next(iter(self.limits))]
+
+    def _constraint(self, limit: Limit, budget: float | None) -> Budgeted:
+        given = limit.budget if budget is None else budget
+        if budget is not None and math.isinf(limit.budget):
+            raise ValueError(f"budget: this limit of {self.name} has none.")
+        if budget is not None and (isinstance(budget, bool) or not (math.isfinite(budget) and budget > 0.0)):
+            raise ValueError(f"budget must be a positive number, not {budget!r}.")
+        return Budgeted(limit.within, float(given))
 
 
-reacher = Robot("Reacher", "v4", squared_torques)
-half_cheetah = Robot("HalfCheetah", "v5", joint_power)
-half_cheetah_box = Robot("HalfCheetah", "v5", unit_box)
+reacher = Robot(
+    "Reacher",
+    ("v4", "v5"),
+    {
+        "torque": Limit(limits.torque, 0.05),
+        "power": Limit(limits.arm_power, 1.0),
+        "positive-power": Limit(limits.arm_positive_power, 1.0),
+        "tip": Limit(limits.tip, 0.05),
+        "rate": Limit(limits.rate, 0.2, remembers=True),
+    },
+)
+half_cheetah = Robot(
+    "HalfCheetah",
+    ("v5", "v4"),
+    {"power": Limit(limits.power(6), 20.0), "mean-angle": Limit(limits.mean_angle, 5.0), "box": Limit(limits.box)},
+)
+half_cheetah_box = Robot("HalfCheetah", ("v5", "v4"), {"box": Limit(limits.box)})
+# Version 4 has the model and the reward of version 3, which the field's suites used.
+hopper = Robot(
+    "Hopper",
+    ("v4", "v5"),
+    {
+        "positive-power": Limit(limits.positive_power(3), 10.0),
+        "power-and-swing": Limit(limits.power_and_swing(3), 10.0),
+    },
+)
+walker = Robot(
+    "Walker2d",
+    ("v4", "v5"),
+    {
+        "positive-power": Limit(limits.positive_power(6), 10.0),
+        "power-and-swing": Limit(limits.power_and_swing(6), 10.0),
+    },
+)
+ant = Robot("Ant", ("v4",), {"squares": Limit(limits.squares(8, 1.0), 2.0)})
+humanoid = Robot(
+    "Humanoid",
+    ("v5",),
+    {"squares": Limit(limits.squares(17, 0.4), 0.68)},
+    settings={
+        "include_cinert_in_observation": False,
+        "include_cvel_in_observation": False,
+        "include_qfrc_actuator_in_observation": False,
+        "include_cfrc_ext_in_observation": False,
+        "contact_cost_weight": 0.0,
+    },
+)
 reacher_copies = reacher.copies
 half_cheetah_copies = half_cheetah.copies
 half_cheetah_box_copies = half_cheetah_box.copies
+hopper_copies = hopper.copies
+walker_copies = walker.copies
+ant_copies = ant.copies
+humanoid_copies = humanoid.copies
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What Gymnasium's HalfCheetah and Reacher show and reward, for all copies at once.
+"""What Gymnasium's robots show and reward, for all copies at once: HalfCheetah and Reacher, which never fall.
 
 The arithmetic repeats theirs operation for operation, in the types in which they do it (the cost of a float32
 action is a float32), so that every number is equal to the last bit. Weights come from the environment itself.
@@ -9,23 +9,25 @@ from typing import NamedTuple
 
 import numpy as np
 from gymnasium.envs.mujoco import MujocoEnv
-from jaxtyping import Float, Float64
+from jaxtyping import Bool, Float, Float64
 
 Infos = dict[str, Float[np.ndarray, " copies"]]
 
 
 class Frame(NamedTuple):
-    """The simulations of all copies at one time; `xpos` holds the places of the family's `bodies`."""
+    """The simulations of all copies at one time; `places` holds those of the family's `bodies`."""
 
     qpos: Float64[np.ndarray, "copies positions"]
     qvel: Float64[np.ndarray, "copies velocities"]
-    xpos: Float64[np.ndarray, "copies bodies 3"]
+    places: Float64[np.ndarray, "copies bodies 3"]
 
 
 class Family(ABC):
     """Observation and reward of one environment and version."""
 
     bodies: tuple[int, ...] = ()
+    field = "xpos"
+    """Where MuJoCo has the places of the bodies: of their frames, or (`xipos`) of their centres of mass."""
 
     @abstractmethod
     def observe(self, frame: Frame) -> Float64[np.ndarray, "copies observation"]:
@@ -41,6 +43,10 @@ class Family(ABC):
         """Gymnasium's `info` of a reset, batched."""
         del frame
         return {}
+
+    def fallen(self, frame: Frame) -> Bool[np.ndarray, " copies"]:
+        """Whose episode terminates."""
+        return np.zeros(len(frame.qpos), dtype=bool)
 
 
 class HalfCheetah(Family):
@@ -99,10 +105,4 @@ class Reacher(Family):
         return distance + control, {"reward_dist": distance, "reward_ctrl": control}
 
     def _gap(self, frame: Frame) -> Float64[np.ndarray, "copies 3"]:
-        return frame.xpos[:, 0] - frame.xpos[:, 1]
-
-
-def family_of(env_id: str, env: MujocoEnv) -> Family:
-    """What belongs to an id such as HalfCheetah-v5."""
-    name, _, version = env_id.rpartition("-v")
-    return {"HalfCheetah": HalfCheetah, "Reacher": Reacher}[name](env, int(version))
+        return frame.places[:, 0] - frame.places[:, 1]

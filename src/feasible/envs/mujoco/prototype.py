@@ -1,6 +1,7 @@
 """One of Gymnasium's own MuJoCo environments, bare, from which model, weights and starting places are taken."""
 
 import inspect
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import gymnasium as gym
@@ -9,9 +10,23 @@ from gymnasium.envs.mujoco import MujocoEnv
 from gymnasium.envs.registration import load_env_creator
 from jaxtyping import Float64
 
+from feasible.envs.mujoco.families import Family, HalfCheetah, Reacher
+from feasible.envs.mujoco.legged import Ant, Humanoid, Legged, Planar
 from feasible.errors import unknown
 
-SUPPORTED = ("HalfCheetah-v4", "HalfCheetah-v5", "Reacher-v4", "Reacher-v5")
+FAMILIES: Mapping[str, type[Family]] = {
+    "HalfCheetah-v4": HalfCheetah,
+    "HalfCheetah-v5": HalfCheetah,
+    "Reacher-v4": Reacher,
+    "Reacher-v5": Reacher,
+    "Hopper-v4": Planar,
+    "Hopper-v5": Planar,
+    "Walker2d-v4": Planar,
+    "Walker2d-v5": Planar,
+    "Ant-v4": Ant,
+    "Humanoid-v5": Humanoid,
+}
+"""Of the environments that are batched."""
 
 
 class Prototype(NamedTuple):
@@ -23,8 +38,8 @@ class Prototype(NamedTuple):
 
 def build_prototype(env_id: str, max_episode_steps: int | None, **settings: object) -> Prototype:
     """The environment that `gym.make(env_id, **settings)` would wrap (older versions without the warning)."""
-    if env_id not in SUPPORTED:
-        raise unknown("robot", env_id, SUPPORTED, "env_id: ")
+    if env_id not in FAMILIES:
+        raise unknown("robot", env_id, FAMILIES, "env_id: ")
     spec = gym.spec(env_id)
     assert spec.entry_point is not None
     creator = load_env_creator(spec.entry_point) if isinstance(spec.entry_point, str) else spec.entry_point
@@ -37,6 +52,23 @@ def build_prototype(env_id: str, max_episode_steps: int | None, **settings: obje
         raise ValueError(f"max_episode_steps must be an integer of at least 1, not {length!r}.")
     assert isinstance(env, MujocoEnv)
     return Prototype(env, length)
+
+
+def family_of(env_id: str, env: MujocoEnv, target_speed: float | None) -> Family:
+    """What an id such as HalfCheetah-v5 shows and rewards; a target speed replaces the reward of a forward velocity."""
+    family, version = FAMILIES[env_id], int(env_id.rpartition("-v")[2])
+    if target_speed is None:
+        return family(env, version)  # pyright: ignore[reportCallIssue]
+    if not issubclass(family, Legged):
+        raise ValueError(f"target_speed is for robots that walk or hop, not for {env_id}.")
+    return family(env, version, check_speed(target_speed))
+
+
+def check_speed(target_speed: float) -> float:
+    """Refuse what is no speed."""
+    if isinstance(target_speed, bool) or not isinstance(target_speed, int | float) or not np.isfinite(target_speed):
+        raise ValueError(f"target_speed must be a finite number of metres per second, not {target_speed!r}.")
+    return float(target_speed)
 
 
 def draw_start(

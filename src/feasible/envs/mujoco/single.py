@@ -5,6 +5,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -12,6 +13,8 @@ from gymnasium.envs.mujoco import MujocoEnv
 from jaxtyping import UInt8
 
 from feasible.envs.generators import pack_generator, unpack_generator
+from feasible.envs.mujoco.legged import speed_reward
+from feasible.envs.mujoco.prototype import check_speed
 from feasible.envs.mujoco.saving import (
     check_simulation,
     restore_simulation,
@@ -84,6 +87,22 @@ def make_mujoco(
         settings["render_mode"] = render_mode
         env = gym.make(env_id, max_episode_steps, disable_env_checker=None, **settings)
     return RestorableMujoco(env)
+
+
+class TargetSpeed(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):
+    """A robot that walks or hops, rewarded by 1 - |v - target| in the place of its forward velocity v."""
+
+    def __init__(self, env: RestorableMujoco, target_speed: float) -> None:
+        super().__init__(env)
+        if not hasattr(env.unwrapped, "healthy_reward"):
+            raise ValueError(f"target_speed is for robots that walk or hop, not for {env.unwrapped}.")
+        self._target = check_speed(target_speed)
+
+    def step(self, action: np.ndarray):
+        obs, _, terminated, truncated, info = self.env.step(action)
+        robot: Any = self.env.unwrapped
+        reward = speed_reward(info["x_velocity"], self._target) + robot.healthy_reward - robot.control_cost(action)
+        return obs, reward, terminated, truncated, info
 
 
 def _time_limit(env: gym.Env[np.ndarray, np.ndarray]) -> gym.wrappers.TimeLimit[np.ndarray, np.ndarray]:

@@ -23,8 +23,8 @@ from jaxtyping import Bool, Float, Float64
 from mujoco.batch import Batch
 
 from feasible.envs.generators import pack_generator, seeded_generators, unpack_generator
-from feasible.envs.mujoco.families import Frame, Infos, family_of
-from feasible.envs.mujoco.prototype import build_prototype, draw_start
+from feasible.envs.mujoco.families import Frame, Infos
+from feasible.envs.mujoco.prototype import build_prototype, draw_start, family_of
 from feasible.envs.mujoco.saving import check_simulation
 from feasible.envs.threads import fewest_threads
 
@@ -34,11 +34,11 @@ State = dict[str, np.ndarray]
 
 
 class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
-    """`num_envs` copies of HalfCheetah or Reacher (versions 4 and 5) on `threads` threads.
+    """`num_envs` copies of a robot (`prototype.FAMILIES`) on `threads` threads.
 
-    `settings` go to Gymnasium's environment. These environments end by their time limit alone, so all copies
-    share one clock; when it runs out all are truncated and start again in the same step (`final_obs`,
-    `final_info`).
+    `settings` go to Gymnasium's environment; `target_speed` replaces the reward of a forward velocity v by
+    1 - |v - target_speed|. Each copy has its clock: when that runs out it is truncated, when it falls it is terminated,
+    and it starts again in the same step (`final_obs`, `final_info`; the rows of other copies mean nothing there).
     """
 
     metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012 -- declared so by Gymnasium
@@ -50,13 +50,14 @@ class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         *,
         threads: int = 1,
         max_episode_steps: int | None = None,
+        target_speed: float | None = None,
         **settings: object,
     ) -> None:
         if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
             raise ValueError(f"num_envs must be an integer of at least 1, not {num_envs!r}.")
         self.num_envs = num_envs
         self._prototype, self.episode_length = build_prototype(env_id, max_episode_steps, **settings)
-        self._family = family_of(env_id, self._prototype)
+        self._family = family_of(env_id, self._prototype, target_speed)
         self.model: mujoco.MjModel = self._prototype.model
         self.simulations = Batch(self.model, num_envs, fewest_threads(threads, num_envs))
         # Views of the simulations' rows. Body positions are no part of the state, but results of every step.
@@ -64,14 +65,14 @@ class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self._positions = self.simulations.bind("qpos")
         self._velocities = self.simulations.bind("qvel")
         self._bodies = list(self._family.bodies)
-        self._places = self.simulations.bind("xpos") if self._bodies else np.empty((num_envs, 0, 3))
+        self._places = self.simulations.bind(self._family.field) if self._bodies else np.empty((num_envs, 0, 3))
         self.single_observation_space = self._prototype.observation_space
         self.single_action_space = self._prototype.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._generators: list[np.random.Generator] | None = None
         self._frame: Frame | None = None
-        self._elapsed = 0
+        self._elapsed = np.zeros(num_envs, dtype=np.int64)
         self._everyone = np.ones(num_envs, dtype=bool)
         self._everyone.flags.writeable = False
 
@@ -84,7 +85,8 @@ class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         if options:
             raise ValueError(f"options must be empty, since no option is known, not {sorted(options)}.")
         self._generators = seeded_generators(self._generators, seed, self.num_envs)
-        return self._start(self._generators)
+        started = self._start(self._generators, self._everyone)
+        return self._family.observe(started), self._masked(self._family.reset_info(started), self._everyone)
 
     def step(
         self, actions: Float[np.ndarray, "copies actuators"]
@@ -107,13 +109,15 @@ class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         observations = self._family.observe(after)
         self._frame = after
         self._elapsed += 1
-        terminated = np.zeros(self.num_envs, dtype=bool)
-        if self._elapsed < self.episode_length:
-            return observations, rewards, terminated, terminated.copy(), self._masked(infos)
-        final: VectorInfos = {"final_obs": observations, "_final_obs": self._everyone}
-        final |= {"final_info": self._masked(infos), "_final_info": self._everyone}
-        started, reset_infos = self._start(self._generators)
-        return started, rewards, terminated, self._everyone.copy(), {**final, **reset_infos}
+        terminated, truncated = self._family.fallen(after), self._elapsed >= self.episode_length
+        ended = terminated | truncated
+        if not ended.any():
+            return observations, rewards, terminated, truncated, self._masked(infos, self._everyone)
+        final: VectorInfos = {"final_obs": observations, "_final_obs": ended}
+        final |= {"final_info": self._masked(infos, ended), "_final_info": ended}
+        started = self._start(self._generators, ended)
+        shown = self._family.observe(started)
+        return shown, rewards, terminated, truncated, {**final, **self._mixed(infos, started, ended)}
 
     def get_state(self) -> State:
         """Everything the future depends on, as plain arrays."""
@@ -121,8 +125,8 @@ class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
             raise RuntimeError("reset must be called before get_state.")
         return {
             "simulation": self.simulations.state.copy(),
-            "places": self._frame.xpos.copy(),
-            "elapsed": np.array(self._elapsed),
+            "places": self._frame.places.copy(),
+            "elapsed": self._elapsed.copy(),
             "generator": np.stack([pack_generator(generator) for generator in self._generators]),
         }
 
@@ -133,27 +137,39 @@ class MujocoVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         check_simulation("generator", state["generator"], (self.num_envs, 6))
         self.simulations.state[:] = state["simulation"]
         self._generators = [unpack_generator(packed) for packed in state["generator"]]
-        self._elapsed = int(state["elapsed"])
+        # States of before copies had clocks of their own hold one number for all.
+        self._elapsed = np.broadcast_to(state["elapsed"], self.num_envs).astype(np.int64)
         self._frame = self._look(state["places"].copy())
 
     def close_extras(self, **kwargs: object) -> None:
         """Let the prototype go; the threads go with the simulations."""
         self._prototype.close()
 
-    def _start(self, generators: list[np.random.Generator]) -> tuple[Observations, VectorInfos]:
-        self.simulations.reset(stage=mujoco.mjtStage.mjSTAGE_NONE.value)
-        for copy, generator in enumerate(generators):
-            self._positions[copy], self._velocities[copy] = draw_start(self._prototype, generator)
-        self.simulations.forward()
-        self._elapsed = 0
+    def _start(self, generators: list[np.random.Generator], which: Bool[np.ndarray, " copies"]) -> Frame:
+        """Begin an episode in some copies; the frame is that of all."""
+        ids = np.flatnonzero(which)
+        self.simulations.reset(ids, stage=mujoco.mjtStage.mjSTAGE_NONE.value)
+        for copy in ids:
+            self._positions[copy], self._velocities[copy] = draw_start(self._prototype, generators[copy])
+        self.simulations.forward(ids)
+        self._elapsed[ids] = 0
         self._frame = self._look(self._places[:, self._bodies])
-        return self._family.observe(self._frame), self._masked(self._family.reset_info(self._frame))
+        return self._frame
 
     def _look(self, places: Float64[np.ndarray, "copies bodies 3"]) -> Frame:
         return Frame(self._positions.copy(), self._velocities.copy(), places)
 
-    def _masked(self, infos: Infos) -> VectorInfos:
+    def _masked(self, infos: Infos, which: Bool[np.ndarray, " copies"]) -> VectorInfos:
         masked: VectorInfos = {}
         for name, values in infos.items():
-            masked[name], masked["_" + name] = values, self._everyone
+            masked[name], masked["_" + name] = values, which
         return masked
+
+    def _mixed(self, infos: Infos, started: Frame, ended: Bool[np.ndarray, " copies"]) -> VectorInfos:
+        """Of the step for copies that go on, of the reset for those that start anew."""
+        mixed = self._masked({} if ended.all() else infos, ~ended)
+        for name, values in self._family.reset_info(started).items():
+            both = name in mixed
+            mixed[name] = np.where(ended, values, infos[name]) if both else values
+            mixed["_" + name] = self._everyone if both else ended
+        return mixed

@@ -36,22 +36,40 @@ from feasible.envs.network.state import (
     WINDOW,
     Results,
 )
-from feasible.envs.network.topology import NSFNET, Topology
+from feasible.envs.network.topology import NSFNET, TOPOLOGIES, Topology
+from feasible.errors import unknown
 
 EPISODE_LENGTH = 1000
 HIGHEST_RATE = 100.0
+RULES: Mapping[str, Rules] = {"recorded": Rules.recorded, "corrected": Rules.corrected}
+"""By the name under which an environment takes them."""
 
 Info: TypeAlias = dict[str, object]
 SavedState: TypeAlias = dict[str, np.ndarray]
 
 
-def _spaces(topology: Topology, rules: Rules) -> tuple[Box, Box]:
+def _known(topology: Topology | str, rules: Rules | str) -> tuple[Topology, Rules]:
+    """A network and its rules, each by itself or by its name."""
+    if isinstance(topology, str):
+        if topology not in TOPOLOGIES:
+            raise unknown("topology", topology, TOPOLOGIES, "topology: ")
+        topology = TOPOLOGIES[topology]
+    if isinstance(rules, str):
+        if rules not in RULES:
+            raise unknown("set of rules", rules, RULES, "rules: ")
+        rules = RULES[rules]
+    return topology, rules
+
+
+def _spaces(topology: Topology, rules: Rules, highest_rate: float) -> tuple[Box, Box]:
+    if not (np.isfinite(highest_rate) and highest_rate > 0.0):
+        raise ValueError(f"highest_rate must be a positive number of packets a second, not {highest_rate!r}.")
     paths = len(topology.paths)
     # Throughput counts too few packets, so without an acknowledgement it is below zero.
     lowest = -rules.uncounted_packets * PACKET_RATE / min(rules.first_step, 1.0) / RATE_UNIT
     low = np.tile([0.0, lowest, 0.0, 0.0], WINDOW)
     high = np.tile([np.inf, np.inf, np.inf, 1.0], WINDOW)
-    return Box(0.0, HIGHEST_RATE, (paths,), np.float32), Box(low, high, (WINDOW * FEATURES,), np.float64)
+    return Box(0.0, highest_rate, (paths,), np.float32), Box(low, high, (WINDOW * FEATURES,), np.float64)
 
 
 def _check_arguments(episode_length: int, render_mode: str | None) -> None:
@@ -85,26 +103,28 @@ def _report(outcome: Results) -> dict[str, NDArray[np.float64]]:
 class NSFNetEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     """One packet network. All randomness comes from the seed of `reset`; later resets go on in its stream.
 
-    `probe_packets`: at least one packet a step on every path, as in the recorded runs, whose projections
-    never returned an exact zero; without it an exact zero sends nothing.
+    `topology` and `rules` may be named (`TOPOLOGIES`, `RULES`). `probe_packets`: at least one packet a step on every
+    path, as in the recorded runs, whose projections never returned an exact zero; without it an exact zero sends
+    nothing. `highest_rate` bounds the action space, in packets a second on each path.
     """
 
     metadata: ClassVar[dict[str, object]] = {"render_modes": ["rgb_array"], "render_fps": 4}  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(
         self,
-        topology: Topology = NSFNET,
-        rules: Rules = Rules.recorded,
+        topology: Topology | str = NSFNET,
+        rules: Rules | str = Rules.recorded,
         *,
         probe_packets: bool = True,
+        highest_rate: float = HIGHEST_RATE,
         episode_length: int = EPISODE_LENGTH,
         render_mode: str | None = None,
     ) -> None:
         _check_arguments(episode_length, render_mode)
-        self.topology, self.rules = topology, rules
+        self.topology, self.rules = topology, rules = _known(topology, rules)
         self.episode_length = episode_length
         self.render_mode = render_mode
-        self.action_space, self.observation_space = _spaces(topology, rules)
+        self.action_space, self.observation_space = _spaces(topology, rules, highest_rate)
         self._copies = Copies(topology, rules, 1, probe_packets=probe_packets)
         self._started = False
 
@@ -195,21 +215,22 @@ class NSFNetVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     def __init__(
         self,
         num_envs: int = 1,
-        topology: Topology = NSFNET,
-        rules: Rules = Rules.recorded,
+        topology: Topology | str = NSFNET,
+        rules: Rules | str = Rules.recorded,
         *,
         probe_packets: bool = True,
+        highest_rate: float = HIGHEST_RATE,
         episode_length: int = EPISODE_LENGTH,
         render_mode: str | None = None,
         threads: int = 1,
     ) -> None:
         _check_arguments(episode_length, render_mode)
         self.num_envs = num_envs
-        self.topology, self.rules = topology, rules
+        self.topology, self.rules = topology, rules = _known(topology, rules)
         self.episode_length = episode_length
         self.render_mode = render_mode
         self._copies = Copies(topology, rules, num_envs, probe_packets=probe_packets, threads=threads)
-        self.single_action_space, self.single_observation_space = _spaces(topology, rules)
+        self.single_action_space, self.single_observation_space = _spaces(topology, rules, highest_rate)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self._started = False

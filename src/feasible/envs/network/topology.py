@@ -8,7 +8,7 @@ A path `k` that carries `a_k` packets a second loads every link it crosses, so t
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -216,3 +216,24 @@ NSFNET = Topology(
 )
 """The T3 backbone of the paper: 16 access links, 15 core links of 50 packets a second, three flows of three
 paths each (0 to 10, 0 to 7 and 5 to 10)."""
+
+NSFNET_20 = Topology(
+    links=NSFNET.links,
+    flows=(
+        ((0, 16, 19, 21, 24, 14), (0, 17, 6), (0, 17, 22, 27, 15), (0, 16, 19, 21, 23, 26, 28, 13)),
+        ((7, 23, 25, 10), (7, 24, 30, 15), (7, 21, 19, 16, 1), (7, 24, 29, 13)),
+        ((14, 29, 28, 12), (14, 30, 27, 22, 6), (14, 24, 21, 4), (14, 30, 27, 22, 20, 3)),
+        ((12, 26, 25, 10), (12, 28, 29, 30, 15), (12, 26, 25, 22, 17, 1), (12, 26, 23, 21, 19, 2)),
+        ((6, 17, 1), (6, 22, 25, 9), (6, 22, 25, 26, 11), (6, 20, 3)),
+    ),
+    positions=NSFNET.positions,
+)
+"""The same backbone with five flows of four paths each, as in ARAM's larger task: from the nodes 0, 5, 10, 8 and 4,
+each path to another node. 14 core links, all but that from 1 to 2, carry some of them.
+
+Its rates differ from ARAM's constraint in one row that matters: that counts path 6 (5 to 0, over 3 and 1) at the link
+from 9 to 10, which the path does not cross, and not at the link from 1 to 3, which it does.
+"""
+
+TOPOLOGIES: Mapping[str, Topology] = {"nsfnet": NSFNET, "nsfnet-20": NSFNET_20}
+"""By the name under which an environment takes them."""
