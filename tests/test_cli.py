@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 def test_tasks_shows_every_task_with_its_constraint(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("COLUMNS", "400")
     main(["tasks"])
     printed = capsys.readouterr().out
     lines = printed.splitlines()
