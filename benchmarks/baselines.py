@@ -1,10 +1,11 @@
-"""SAC, PPO and TRPO against the field: unconstrained HalfCheetah, the same settings and budget on both sides.
+"""TD3, SAC, PPO and TRPO against the field: unconstrained HalfCheetah, the same settings and budget on both sides.
 
     python -m benchmarks.baselines speed    [--rounds 6]
-    python -m benchmarks.baselines learning [--seeds 5] [--jobs 2] [--out FILE]
+    python -m benchmarks.baselines learning [--methods TD3] [--seeds 5] [--jobs 2] [--out FILE]
 
-Peers are Stable-Baselines3's SAC and PPO and sb3-contrib's TRPO with their defaults; ours have the same sizes, rates,
-discounts and lengths (and the action box for a constraint). Speed: both sides, each a process of its own, take turns on
+Peers are Stable-Baselines3's TD3, SAC and PPO and sb3-contrib's TRPO with their defaults (TD3 with exploration noise of
+0.1, a warm-up of 10,000 steps and batches of 100); ours have the same sizes, rates, discounts and lengths (and the
+action box for a constraint). Speed: both sides, each a process of its own, take turns on
 one core with one thread.
 Learning: the return of 10 episodes without exploration at the end of the budget, for every seed.
 """
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 # Read when JAX and PyTorch start: one thread each, and one core, so that none of the two waits for another to wake.
@@ -31,9 +32,10 @@ import gymnasium as gym
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from scipy import stats
 
 import feasible
-from feasible.agents import PPO, SAC, TRPO, Agent
+from feasible.agents import PPO, SAC, TD3, TRPO, Agent
 
 METHODS: dict[str, tuple[type[Agent], dict[str, object], int]] = {
     "SAC": (
@@ -49,11 +51,12 @@ METHODS: dict[str, tuple[type[Agent], dict[str, object], int]] = {
         },
         10_000,
     ),
+    "TD3": (TD3, {"noise": 0.1, "target_noise": 0.2, "warmup": 10_000}, 100_000),
     "PPO": (PPO, {"normalised": False}, 100_000),
     "TRPO": (TRPO, {"normalised": False, "minibatch": 128, "epochs": 10, "products": 15}, 100_000),
 }
 """Ours, its settings where they are not those of the peer already, and the budget."""
-ROUND = {"SAC": 500, "PPO": 2_048, "TRPO": 2_048}  # steps that include the same share of updates
+ROUND = {"SAC": 500, "TD3": 500, "PPO": 2_048, "TRPO": 2_048}  # steps that include the same share of updates
 TARGET = 3.0
 
 
@@ -67,10 +70,14 @@ def peer(name: str, seed: int):
     from sb3_contrib import TRPO as ContribTRPO  # noqa: N811  # pyright: ignore[reportMissingImports]
     from stable_baselines3 import PPO as SB3PPO  # pyright: ignore[reportMissingImports]
     from stable_baselines3 import SAC as SB3SAC  # pyright: ignore[reportMissingImports]
+    from stable_baselines3 import TD3 as SB3TD3  # pyright: ignore[reportMissingImports]
+    from stable_baselines3.common.noise import NormalActionNoise  # pyright: ignore[reportMissingImports]
 
     torch.set_num_threads(1)
-    kind = {"SAC": SB3SAC, "PPO": SB3PPO, "TRPO": ContribTRPO}[name]
-    return kind("MlpPolicy", gym.make("HalfCheetah-v5"), device="cpu", seed=seed)
+    kind = {"TD3": SB3TD3, "SAC": SB3SAC, "PPO": SB3PPO, "TRPO": ContribTRPO}[name]
+    noise = NormalActionNoise(np.zeros(6), np.full(6, 0.1))
+    own = {"batch_size": 100, "learning_starts": 10_000, "action_noise": noise} if name == "TD3" else {}
+    return kind("MlpPolicy", gym.make("HalfCheetah-v5"), device="cpu", seed=seed, **own)
 
 
 def learned(name: str, side: str, seed: int, steps: int) -> float:
@@ -78,7 +85,7 @@ def learned(name: str, side: str, seed: int, steps: int) -> float:
     if side == "ours":
         return ours(name, seed).learn(steps).evaluate(10, seed=seed).mean
     model = peer(name, seed)
-    model.learn(steps, log_every=1_000_000)
+    model.learn(steps, log_interval=1_000_000)
     env, returns = gym.make("HalfCheetah-v5"), []
     for episode in range(10):
         obs, _ = env.reset(seed=1_000 + 10 * seed + episode)
@@ -98,8 +105,8 @@ def stepper(name: str, side: str) -> Callable[[int], object]:
         agent.learn(2 * ROUND[name])
         return agent.learn
     model = peer(name, 0)
-    model.learn(ROUND[name], log_every=1_000_000)
-    return lambda steps: model.learn(steps, log_every=1_000_000, reset_num_timesteps=False)
+    model.learn(ROUND[name], log_interval=1_000_000)
+    return lambda steps: model.learn(steps, log_interval=1_000_000, reset_num_timesteps=False)
 
 
 def timed(name: str, side: str) -> None:
@@ -159,11 +166,13 @@ def speed(rounds: int) -> Table:
     return result
 
 
-def learning(seeds: int, jobs: int, out: Path | None) -> Table:
-    """Every run in a process of its own, so many at a time."""
-    waiting = [(name, side, seed) for name in METHODS for seed in range(seeds) for side in ("peer", "ours")]
+def learning(methods: Sequence[str], seeds: int, jobs: int, out: Path | None) -> Table:
+    """Every run in a process of its own, so many at a time; those that `out` holds already are not made again."""
+    known = json.loads(out.read_text()) if out is not None and out.exists() else {}
+    waiting = [(name, side, seed) for name in methods for seed in range(seeds) for side in ("peer", "ours")]
     running: dict[tuple[str, str, int], subprocess.Popen[str]] = {}
-    returns: dict[tuple[str, str, int], float] = {}
+    returns = {key: known[" ".join(map(str, key))] for key in waiting if " ".join(map(str, key)) in known}
+    waiting = [key for key in waiting if key not in returns]
     while waiting or running:
         while waiting and len(running) < jobs:
             key = waiting.pop(0)
@@ -181,14 +190,24 @@ def learning(seeds: int, jobs: int, out: Path | None) -> Table:
                 if out is not None:
                     out.write_text(json.dumps({" ".join(map(str, k)): value for k, value in returns.items()}, indent=1))
     result = Table(title=f"Return after training, HalfCheetah, {seeds} seeds: mean and standard deviation")
-    for column in ("", "steps", "ours", "Stable-Baselines3", "difference in standard errors"):
+    for column in ("", "steps", "ours", "Stable-Baselines3", "difference, 95%", "in standard errors"):
         result.add_column(column, justify="left" if not column else "right")
-    for name, (_, _, steps) in METHODS.items():
+    for name in methods:
+        steps = METHODS[name][2]
         own, other = (np.array([returns[name, side, seed] for seed in range(seeds)]) for side in ("ours", "peer"))
         error = np.sqrt((own.var(ddof=1) + other.var(ddof=1)) / seeds)
         sides = [f"{x.mean():,.0f} +- {x.std(ddof=1):,.0f}" for x in (own, other)]
-        result.add_row(name, f"{steps:,}", *sides, f"{(own.mean() - other.mean()) / error:+.1f}")
+        apart, reach = own.mean() - other.mean(), _welch(own, other) * error
+        interval = f"{apart - reach:+,.0f} to {apart + reach:+,.0f}"
+        result.add_row(name, f"{steps:,}", *sides, interval, f"{apart / error:+.1f}")
     return result
+
+
+def _welch(own: np.ndarray, other: np.ndarray) -> float:
+    """Student's quantile for the 95% interval of a difference of means whose variances differ."""
+    parts = [x.var(ddof=1) / len(x) for x in (own, other)]
+    freedom = sum(parts) ** 2 / sum(part**2 / (len(x) - 1) for part, x in zip(parts, (own, other), strict=True))
+    return float(stats.t.ppf(0.975, freedom))
 
 
 def main() -> None:
@@ -198,6 +217,7 @@ def main() -> None:
     learn = commands.add_parser("learning")
     learn.add_argument("--seeds", type=int, default=5)
     learn.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    learn.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     learn.add_argument("--out", type=Path, default=None, help="write every return to this file as it comes")
     one, alone = commands.add_parser("one"), commands.add_parser("timed")
     for part in (one, alone):
@@ -213,7 +233,7 @@ def main() -> None:
     elif options.command == "speed":
         Console().print(speed(options.rounds))
     else:
-        Console().print(learning(options.seeds, options.jobs, options.out))
+        Console().print(learning(options.methods, options.seeds, options.jobs, options.out))
 
 
 if __name__ == "__main__":

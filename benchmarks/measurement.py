@@ -44,7 +44,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class Prepared:
     run: Run
     points: int
     calls: int
@@ -67,7 +67,7 @@ def compare(
     errors: dict[str, float] = {}
     timings: list[dict[str, Timing]] = []
     for is_forward in (True, False):
-        prepared: dict[str, _Prepared] = {}
+        prepared: dict[str, Prepared] = {}
         for solver, seconds in zip(solvers, patience, strict=True):
             prepare = solver.forward if is_forward else solver.backward
             try:
@@ -81,7 +81,7 @@ def compare(
             prepared[solver.title] = fitted
             if is_forward:
                 errors[solver.title] = _error(fitted.run(), reference, problem.scale)
-        medians = _in_turns(prepared, rounds)
+        medians = in_turns(prepared, rounds)
         timings.append(
             {title: Timing(medians[title] / one.points, one.points, len(points)) for title, one in prepared.items()}
         )
@@ -93,7 +93,7 @@ def compare(
     ]
 
 
-def _fit(prepare: Prepare, problem: Problem, points: Points, patience: float) -> _Prepared | None:
+def _fit(prepare: Prepare, problem: Problem, points: Points, patience: float) -> Prepared | None:
     """The solver ready to run on as many of the points as it can do within its patience, warmed up."""
     few = points.first(TRIAL)
     run = prepare(problem, few)
@@ -109,10 +109,10 @@ def _fit(prepare: Prepare, problem: Problem, points: Points, patience: float) ->
         assert run is not None
         run()
         seconds = _seconds(run)
-    return _Prepared(run, count, calls=max(1, min(200, int(SLICE / seconds))))
+    return Prepared(run, count, calls=max(1, min(200, int(SLICE / seconds))))
 
 
-def _in_turns(prepared: dict[str, _Prepared], rounds: int) -> dict[str, float]:
+def in_turns(prepared: dict[str, Prepared], rounds: int) -> dict[str, float]:
     """Median seconds a call of each, taken in rounds: every solver has its turn in every round."""
     samples: dict[str, list[float]] = {title: [] for title in prepared}
     for _ in range(rounds):

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         print_copying()
         return
-    _use_one_thread()
+    use_one_thread()
     if options.dtype == "float64":
         os.environ["JAX_ENABLE_X64"] = "1"
     _print_comparison(options)
@@ -60,7 +60,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _use_one_thread() -> None:
+def use_one_thread() -> None:
     """Before numpy, torch and JAX are loaded: they read these settings once."""
     for pool in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "RAYON"):
         os.environ[f"{pool}_NUM_THREADS"] = "1"
@@ -102,7 +102,7 @@ def _print_comparison(options: argparse.Namespace) -> None:
     print(
         f"floor: a JAX call that computes next to nothing takes {1e6 * _seconds_of_an_empty_call():.1f} microseconds."
     )
-    print(f"{options.dtype} for feasible, qpax and jaxopt; {_processor()}; {_versions()};")
+    print(f"{options.dtype} for feasible, qpax and jaxopt; {processor()}; {_versions()};")
     print(f"load of the machine (this program is 1 of it): {load_before:.1f} before, {os.getloadavg()[0]:.1f} after.")
 
 
@@ -116,7 +116,7 @@ def _seconds_of_an_empty_call() -> float:
     return min(timeit.repeat(lambda: add(one, one).block_until_ready(), number=100, repeat=20)) / 100
 
 
-def _processor() -> str:
+def processor() -> str:
     try:
         with open("/proc/cpuinfo") as lines:
             return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))

@@ -7,7 +7,7 @@ from documentation.marked import remade
 from documentation.metrics import every_run_table, metrics_table
 from documentation.outcomes import outcome
 from documentation.results import PRESETS, preset_runs, published, results_table
-from documentation.settings import settings_table
+from documentation.settings import differences_table, presets_of, settings_table
 from feasible.catalogue.registry import METHODS, PAPERS
 from feasible.paper.as_authors import DEPARTURES
 from feasible.paper.items import ITEMS
@@ -47,15 +47,19 @@ def scores_table(method: str) -> str:
 def methods_table(subject: str) -> str:
     """All methods with what they do and where they have settings."""
     del subject
-    lines = ["| name | in the paper | what it does | tasks |", "|---|---|---|---|"]
+    lines = ["| name | in papers | what it does | presets | tasks |", "|---|---|---|---|---|"]
     for method in METHODS.values():
-        names = ", ".join(f"`{task.name}`" for task in PAPERS.values() if method.name in task.preset("paper"))
-        lines.append(f"| `{method.name}` | {method.title} | {method.summary} | {names} |")
+        having = {task.name: presets_of(task, method.name) for task in PAPERS.values()}
+        presets = dict.fromkeys(preset for found in having.values() for preset in found)
+        tasks = ", ".join(f"`{task}`" for task, found in having.items() if found)
+        row = [f"`{method.name}`", method.title, method.summary, ", ".join(presets), tasks]
+        lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines)
 
 
 _MAKERS: Mapping[str, Callable[[str], str]] = {
     "settings": settings_table,
+    "differences": differences_table,
     "metrics": metrics_table,
     "every-run": lambda subject: every_run_table(),
     "departures": departures_table,

@@ -33,13 +33,23 @@ def gallery() -> dict[str, tuple[str, ActionSet]]:
     return {
         "Box": ("low <= a <= high", sets.Box(np.full(6, -1.0), 1.0)),
         "Ball": ("||a - c|| <= r", sets.Ball(np.zeros(2), 0.05**0.5)),
+        "BallBox": ("||a - c|| <= r in a box", sets.BallBox(np.zeros(6), 1.0, -0.5, 0.8)),
+        "HalfSpaceBox": ("w . a <= budget in a box", sets.HalfSpaceBox(weights, 5.0, -1.0, 1.0)),
         "WeightedL1Box": ("sum |w a| <= budget in a box", sets.WeightedL1Box(weights, 20.0, 1.0)),
         "PositivePowerBox": ("sum max(w a, 0) <= budget in a box", sets.PositivePowerBox(weights, 10.0, 1.0)),
         "Allocation": ("sum a = total, low <= a <= high", sets.Allocation(150.0, np.full(5, 10.0), 35.0)),
         "AllocationAtMost": ("sum a <= total, low <= a <= high", sets.AllocationAtMost(50.0, np.zeros(5), 35.0)),
+        "TurnoverAllocation": (
+            "an allocation near the last",
+            sets.TurnoverAllocation(1.0, 0.0, 0.4, np.full(13, 1 / 13), 0.2),
+        ),
         "IntegerAllocation": ("whole numbers with sum a = total", sets.IntegerAllocation(150, np.full(5, 10.0), 35.0)),
         "Polytope": ("A a <= b in a box", sets.Polytope(links, 50.0, 0.0, 50.0)),
         "EllipsoidBox": ("a'Q a <= level in a box", heat),
+        "WeightedL1EllipsoidBox": (
+            "sum |w a| <= budget, sum q a^2 <= level in a box",
+            sets.WeightedL1EllipsoidBox(weights, 10.0, np.linspace(0.0, 1.0, 6), 0.1, 1.0),
+        ),
         "ConePolytope": ("||F a + f|| <= c a + d in a polytope", friction),
         "Intersection": ("a & b", heat & sets.WeightedL1Box([1.0, 2.0, 3.0], 1.5, 1.0)),
     }

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from documentation.settings import example
 from feasible import sets
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.fwpo_critic import BikeTable
-from feasible.catalogue.registry import PAPERS, algorithm_of
 
 EVERY_RUN: Mapping[str, str] = {
     "step": "environment steps made so far; on every line",
@@ -35,8 +35,9 @@ _MEANINGS: Mapping[str, str] = {
     "actor/cost": "discounted cost of an episode, by the rollout's mean",
     "actor/multiplier": "ν, the weight of the cost",
     "actor/passes": "passes over the rollout that were made",
+    "critic/augmented_share": "share of rejected proposals in the batch",
     "critic/loss": "mean squared error of the critic; of several, their sum",
-    "critic/value": "mean value of the executed actions in the batch",
+    "critic/value": "mean value of the actions of the batch that the critic learns at",
     "policy/distance_to_optimal": "sum over all cells of the distance between the rounded action and staying put",
 }
 
@@ -54,8 +55,7 @@ def every_run_table() -> str:
 
 def reported(method: str) -> list[str]:
     """The names, from the update itself, traced and not run."""
-    task = next(task for task in PAPERS.values() if method in task.preset("paper"))
-    algorithm = algorithm_of(task, method, "paper")
+    algorithm = example(method)
 
     def updated(key: jax.Array) -> dict[str, jax.Array]:
         spec = _spec(algorithm)

@@ -27,13 +27,17 @@ def _heat() -> sets.EllipsoidBox:
 EXAMPLES: Mapping[str, Callable[[], ActionSet]] = {
     "box": lambda: sets.Box([-1.0, -0.6], [0.8, 1.0]),
     "ball": lambda: sets.Ball([0.1, 0.0], 0.9),
+    "ball-box": lambda: sets.BallBox([0.1, 0.0], 1.0, [-1.0, -0.6], [0.7, 1.0]),
+    "half-space-box": lambda: sets.HalfSpaceBox([1.0, -2.0], 0.8, [-1.0, -0.8], [1.0, 1.0]),
     "weighted-l1-box": lambda: sets.WeightedL1Box([1.0, 2.0], 1.6, 1.0),
     "positive-power-box": lambda: sets.PositivePowerBox([1.0, 2.0], 1.0, 1.0),
     "allocation": lambda: sets.Allocation(1.0, [-0.4, -0.2], [1.2, 1.2]),
     "allocation-at-most": lambda: sets.AllocationAtMost(0.6, [-1.0, -0.8], [1.0, 1.0]),
+    "turnover-allocation": lambda: sets.TurnoverAllocation(1.0, [-0.4, -0.2], [1.2, 1.2], [0.3, 0.7], 0.8),
     "integer-allocation": lambda: sets.IntegerAllocation(1, [-1, -1], [2, 2]),
     "polytope": lambda: sets.Polytope([[1.0, 1.0], [-1.0, 2.0]], [1.0, 1.2], -1.0, 1.0),
     "ellipsoid-box": _heat,
+    "weighted-l1-ellipsoid-box": lambda: sets.WeightedL1EllipsoidBox([1.0, 2.0], 1.8, [1.0, 0.6], 0.8, [0.8, 0.8]),
     "cone-polytope": lambda: sets.ConePolytope(
         sets.Polytope([[1.0, 1.0]], [1.2], -1.0, 1.0), [sets.Cone([[0.8, 0.0]], [0.0], [0.0, 0.6], 0.4)]
     ),

@@ -1,12 +1,13 @@
 """Strict numerics for every test: float64 available, no silent promotion of ranks or dtypes."""
 
 import gc
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
 import pytest
 
-from tests.code_generation import make_plain_code, xla_flags
+from tests.code_generation import compile_equal_programs_once, forget_programs, make_plain_code, xla_flags
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -17,6 +18,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Long tests, and all where those are not left out, are of the code that users get."""
     if config.getoption("markexpr") == "not slow":
         make_plain_code()
+    compile_equal_programs_once()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -33,9 +35,16 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(100_000, 20, 100)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _programs_of_a_module() -> Iterator[None]:
+    """Equal programs are rare beyond a module; to keep them all takes memory."""
+    yield
+    forget_programs()
+
+
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where runs keep compiled programs for those that train the same agent again."""
+    """Where processes keep compiled programs for those that train the same agent again."""
     return tmp_path_factory.mktemp("compiled")
 
 

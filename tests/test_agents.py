@@ -29,8 +29,8 @@ SMALL = {name: getattr(TOY, name) for name in ("hidden_layers", "warmup", "batch
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _as_a_user(cache: Path) -> Iterator[None]:
-    with as_a_user(cache):
+def _as_a_user() -> Iterator[None]:
+    with as_a_user():
         yield
 
 
@@ -92,7 +92,7 @@ def test_an_agent_says_what_it_is(trained: Agent, tmp_path: Path) -> None:
     other = fs.agent("ddpg-optlayer", fs.constrain(Drift(), force), seed=3, **SMALL)
     assert repr(other) == "DDPG with ThroughProjection on Drift, seed 3, step 0"
     copies = fs.constrain(SyncVectorEnv([Drift] * 2, autoreset_mode=AutoresetMode.SAME_STEP), force)
-    assert repr(fs.PPO(copies, horizon=20, minibatch=4)).startswith("PPO on 2 copies of ")
+    assert repr(fs.PPO(copies, horizon=20, minibatch=4)).startswith("PPO on 2 copies of Drift, ")
     trained.save(tmp_path / "policy.feasible")
     loaded = fs.load(tmp_path / "policy.feasible", drift())
     assert repr(loaded) == "DDPG with FrankWolfe on toy/Free-v0, loaded from a file"

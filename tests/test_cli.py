@@ -166,14 +166,14 @@ def test_an_interrupt_outside_of_training_is_no_traceback(
 
 
 @pytest.fixture(scope="module")
-def trained(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of a short run of BSS-5 in short episodes, trained by the command line, with TensorBoard's files."""
     task = TASKS["bss-5"]
     short = replace(task, options={**task.options, "episode_length": 10}, sizes=None)
     out = tmp_path_factory.mktemp("runs")
     small = ["hidden_layers=[16]", "warmup=100", "batch_size=4", "replay_size=50"]  # no update to compile
     command = ["train", "--task", "bss-5", "--algo", "nfwpo", "--steps", "40", "--eval-every", "20", "--episodes", "2"]
-    with as_a_user(cache), pytest.MonkeyPatch.context() as patch:
+    with as_a_user(), pytest.MonkeyPatch.context() as patch:
         patch.setitem(TASKS, "bss-5", short)  # pyright: ignore[reportArgumentType]
         main([*command, "--variant", "short", "--out", str(out), "--tensorboard", "--set", *small])
         yield out / "bss-5" / "nfwpo+short" / "seed-0"
@@ -218,9 +218,9 @@ def test_an_evaluation_prints_its_returns_and_writes_a_film(
 
 
 @pytest.mark.slow
-def test_a_robot_is_filmed(cache: Path, tmp_path: Path) -> None:
+def test_a_robot_is_filmed(tmp_path: Path) -> None:
     small = ["hidden_layers=[16,16]", "warmup=5", "batch_size=4", "replay_size=50"]
-    with as_a_user(cache):
+    with as_a_user():
         main([*TRAIN, "--steps", "20", "--episodes", "1", "--variant", "v", "--out", str(tmp_path), "--set", *small])
         run = tmp_path / "reacher" / "nfwpo+v" / "seed-0"
         main(["evaluate", str(run / "policy.feasible"), "--episodes", "1", "--video", str(tmp_path / "film.gif")])

@@ -8,7 +8,6 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, Unpack, cast, overload
 
@@ -31,6 +30,7 @@ from feasible.algorithms.settings import (
     PPOSettings,
     ProjectedGradientSettings,
     SACSettings,
+    SequentialPPOSettings,
     ThroughProjectionSettings,
     TRPOSettings,
 )
@@ -38,9 +38,9 @@ from feasible.catalogue.keywords import Documented, parameters
 from feasible.catalogue.registry import find_method, name_of
 from feasible.catalogue.task import Task
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Judge
+from feasible.constraints.memory import RememberActions
 from feasible.constraints.observations import MisfitError
 from feasible.errors import CannotCopyError
-from feasible.run.compiling import Compiling, said_if_long
 from feasible.run.config import RunConfig
 from feasible.run.disk import checkpoint
 from feasible.run.drive.lone import Lone
@@ -54,7 +54,7 @@ from feasible.run.launch import variant_of
 from feasible.run.learning import EVAL_EVERY, Wanted, configured, folder_for, learn
 from feasible.run.policy import load_policy, save_policy
 from feasible.run.train import Outcome, train_on
-from feasible.run.watch import Line, Watcher, Watchers
+from feasible.run.watch import Line, Logged, Watcher, Watchers
 
 Callback = Callable[[int, Mapping[str, float | list[float]], "Agent"], bool | None]
 """What hears of learning: (step, metrics, agent); False ends it."""
@@ -207,9 +207,7 @@ class Agent:
         if not np.isfinite(rows).all():
             raise ValueError("predict: the observation has a NaN or an infinite entry.")
         batch = rows[None] if single else rows
-        with nullcontext() if batch.shape in self._predicted else said_if_long("predict"):
-            answers = np.array(self._act(self._policy, batch))  # the caller's own, to write to
-        self._predicted.add(batch.shape)
+        answers = np.array(self._act(self._policy, batch))  # the caller's own, to write to
         wire = wire_of(self._spec)
         actions, (violations, tolerances) = wire.executed(answers), wire.certificate(answers)
         refused = np.flatnonzero(~(violations <= tolerances))
@@ -242,11 +240,6 @@ class Agent:
         finally:
             copies.close()
 
-    @functools.cached_property
-    def _predicted(self) -> set[tuple[int, ...]]:
-        """Shapes for which `predict` has its program."""
-        return set()
-
     def __repr__(self) -> str:
         """Such as `NFWPO on Pendulum-v1, seed 0, step 12,000`."""
         rule = getattr(self.algorithm, "rule", None)
@@ -266,11 +259,13 @@ class Agent:
     def _name(self) -> tuple[str, str, str, dict[str, object]]:
         """Of the task, the method and the variant, for a run's folder, and what is known of the task."""
         task, about = getattr(self.env, "task", None), about_spec(self._spec)
-        name = re.sub(r"[^\w.+-]+", "-", _named(self.env))
+        name, settings = re.sub(r"[^\w.+-]+", "-", _kind(self.env)), dict(self._settings)
+        if isinstance(self.env, ConstrainedVectorEnv):
+            settings["copies"] = self.env.num_envs
         if isinstance(task, Task) and not getattr(self.env, "task_options", None):
             name = name_of(task) or task.name
             about |= {"title": task.title, "constraint": task.words}
-        return name, self._method or type(self.algorithm).__name__.lower(), variant_of("", self._settings), about
+        return name, self._method or type(self.algorithm).__name__.lower(), variant_of("", settings), about
 
     def save(self, path: str | Path) -> None:
         """Write the policy: weights and a description, no code, no constraint."""
@@ -312,6 +307,10 @@ def agent(
     *,
     seed: int = 0,
     **settings: Unpack[SACSettings],
+) -> Agent: ...
+@overload
+def agent(
+    method: Literal["ppo-sequential"], env: Env, *, seed: int = 0, **settings: Unpack[SequentialPPOSettings]
 ) -> Agent: ...
 @overload
 def agent(method: Literal["aram"], env: Env, *, seed: int = 0, **settings: Unpack[ARAMSettings]) -> Agent: ...
@@ -509,7 +508,7 @@ def _shown(progress_bar: bool, tensorboard: bool, run: Path | None) -> list[Watc
 
         shown.append(ProgressBar(Console()))
     else:
-        shown.append(Compiling("learn"))
+        shown.append(Logged())
     return shown
 
 
@@ -554,8 +553,14 @@ def _spec(env: gym.Env | ConstrainedVectorEnv) -> Spec:
 
 def _named(env: Env) -> str:
     """What an environment is called."""
-    name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
-    return f"{env.num_envs} copies of {name}" if isinstance(env, ConstrainedVectorEnv) else name
+    return f"{env.num_envs} copies of {_kind(env)}" if isinstance(env, ConstrainedVectorEnv) else _kind(env)
+
+
+def _kind(env: Env) -> str:
+    """What one of its copies is called."""
+    singles = getattr(env.unwrapped, "envs", None) if isinstance(env, ConstrainedVectorEnv) else None
+    single = singles[0] if singles and env.spec is None else env
+    return single.spec.id if single.spec is not None else type(single.unwrapped).__name__
 
 
 def _copier(env: "gym.Env | VectorEnv | Callable[[], gym.Env]") -> Callable[[], gym.Env]:
@@ -563,9 +568,9 @@ def _copier(env: "gym.Env | VectorEnv | Callable[[], gym.Env]") -> Callable[[], 
     task = getattr(env, "task", None)
     if isinstance(task, Task):
         return functools.partial(task.env, **getattr(env, "task_options", {}))
-    if isinstance(env, ConstrainedVectorEnv) and isinstance(env.env, SyncVectorEnv | AsyncVectorEnv):
-        makers = env.env.env_fns
-        return lambda: gym.Wrapper(makers[0]())  # in the place of the judging wrapper, which is taken off
+    make = _copy_maker(env.env) if isinstance(env, ConstrainedVectorEnv) else None
+    if make is not None:
+        return lambda: gym.Wrapper(make())  # in the place of the judging wrapper, which is taken off
     if isinstance(env, VectorEnv):
         raise CannotCopyError(
             "evaluate: the agent's environment is a vector that does not say how its copies are made; pass a function "
@@ -580,6 +585,14 @@ def _copier(env: "gym.Env | VectorEnv | Callable[[], gym.Env]") -> Callable[[], 
             "function that makes it, as evaluate(env=lambda: ...)."
         )
     return lambda: gym.make(spec)
+
+
+def _copy_maker(env: VectorEnv) -> Callable[[], gym.Env] | None:
+    """A function that makes one of the copies of a vector, where it says how they are made."""
+    if isinstance(env, SyncVectorEnv | AsyncVectorEnv):
+        return env.env_fns[0]
+    make = _copy_maker(env.env) if isinstance(env, RememberActions) else None
+    return None if make is None else lambda: cast(RememberActions, env).alone(make())
 
 
 def _remakes(env: gym.Env) -> bool:

@@ -17,7 +17,7 @@ from feasible.run.progress import ProgressBar
 from feasible.run.sweep.anywhere import Device, bring_all
 from feasible.run.sweep.remote import fetched
 from feasible.run.train import train as train_run
-from feasible.run.watch import Watcher
+from feasible.run.watch import Logged
 
 
 def train(
@@ -37,7 +37,7 @@ def train(
     `settings` override hyper-parameters of the method. Ctrl-C ends the run with a checkpoint and raises.
     """
     folder = new_run(Path(out), configure(known_as(task), algo, seed, changes=settings, **options))
-    with ProgressBar(Console()) if progress_bar else Watcher() as watcher:
+    with ProgressBar(Console()) if progress_bar else Logged() as watcher:
         outcome = train_run(folder, watcher)
     if not outcome.finished:
         raise KeyboardInterrupt

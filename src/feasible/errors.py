@@ -3,6 +3,7 @@
 import difflib
 import reprlib
 from collections.abc import Iterable
+from traceback import walk_tb
 
 
 class EmptySetError(ValueError):
@@ -30,6 +31,15 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error) or type(error).__name__
+
+
+def first_line(error: BaseException) -> str:
+    """What is told of an error of a user's code: its kind and the first line of its message, or where it was raised."""
+    said = str(error).strip().partition("\n")[0].rstrip(".")
+    if said or error.__traceback__ is None:
+        return f"{type(error).__name__}: {said}".rstrip(": ")
+    *_, (frame, line) = walk_tb(error.__traceback__)
+    return f"{type(error).__name__} in {frame.f_code.co_filename}, line {line}"
 
 
 def unknown(kind: str, name: object, known: Iterable[str], where: str = "", instead: str | None = None) -> ValueError:

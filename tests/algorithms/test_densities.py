@@ -170,7 +170,7 @@ def test_samples_have_the_density_that_comes_with_them(name: str, head: AlphaHea
 
 def reference(b: NDArray, mean: NDArray) -> float:
     """log of the integral of t^(d - 1) N(t b) / N(b) over t > 1, adaptively, piece by piece around its peak."""
-    more, square, linear = len(b) - 1, b @ b / 2, b @ (b - mean)
+    more, square, linear = len(b) - 1, float(b @ b) / 2, float(b @ (b - mean))
 
     def height(x: float) -> float:
         return more * math.log1p(x) - square * x * x - linear * x

@@ -3,27 +3,36 @@
 import functools
 from collections.abc import Callable
 
+import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from feasible.algorithms.base import Spec
+import feasible
+from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.densities import radial_log_det
 from feasible.algorithms.gaussian import Normal
 from feasible.algorithms.maps import MAPS, Hull, alpha, gauge, radial, trouble_inside
+from feasible.algorithms.ppo import PPO
+from feasible.algorithms.sac import SAC
+from feasible.algorithms.trpo import TRPO
 from feasible.algorithms.truncated import Frame, spread_directions
 from feasible.sets import (
     ActionSet,
     Allocation,
     AllocationAtMost,
     Ball,
+    BallBox,
     Box,
     EllipsoidBox,
+    HalfSpaceBox,
     IntegerAllocation,
     Polytope,
     PositivePowerBox,
+    TurnoverAllocation,
     WeightedL1Box,
+    WeightedL1EllipsoidBox,
 )
 
 SETS: dict[str, ActionSet] = {
@@ -35,6 +44,10 @@ SETS: dict[str, ActionSet] = {
     "allocation-at-most": AllocationAtMost(1.0, [0.0, 0.0, 0.1], [0.8, 0.6, 0.9]),
     "integers": IntegerAllocation(9, [0, 0, 0], [5, 5, 5]),
     "ellipsoid": EllipsoidBox(np.diag([1.0, 2.0, 4.0]) + 0.2, 0.8, [1.0, 0.4, 1.0]),
+    "half-space": HalfSpaceBox([1.0, -2.0, 0.5], 0.3, [-1.0] * 3, [1.0, 0.5, 1.0]),
+    "ball-and-box": BallBox([0.0] * 3, 1.0, [-0.5, -1.0, -0.2], [0.5, 0.4, 2.0]),
+    "l1-and-ellipsoid": WeightedL1EllipsoidBox([1.0, 2.0, 0.5], 1.2, [1.0, 0.0, 4.0], 0.5, [1.0, 1.0, 1.0]),
+    "turnover": TurnoverAllocation(1.0, [0.0] * 3, [0.8, 0.6, 0.9], [0.2, 0.3, 0.5], 0.6),
     "polytope": Polytope([[1.0, 1.0, 0.0], [0.0, -1.0, 1.0]], [0.5, 0.4], [-1.0] * 3, [1.0] * 3),
     "plane": Polytope([[1.0, -1.0, 0.0]], [0.3], [-1.0] * 3, [1.0] * 3, [[1.0, 2.0, -1.0]], [0.4]),
 }
@@ -49,6 +62,7 @@ def asked(name: str) -> dict[str, np.ndarray]:
     d = region.hull_dim
     y = rng.normal(size=(60, d)) * float(region.scale) * rng.choice([0.05, 0.5, 2.0], size=(60, 1))
     y[0] = 0.0
+    y[1] *= 3e-3 * float(region.scale) / np.linalg.norm(y[1])  # hardly off the centre
 
     @jax.jit
     def answers(region: ActionSet, y: jax.Array) -> dict[str, jax.Array]:
@@ -163,3 +177,43 @@ def test_a_centre_without_room_is_named_with_what_can_be_used() -> None:
     assert "map='alpha'" in said
     assert "td3-projection, sac-projection or ppo-projection" in said
     assert np.isnan(gauge(Ball([0.0, 0.0], 0.0), jnp.zeros(2), jnp.ones(2)))
+
+
+def whole(obs: jax.Array) -> ActionSet:
+    return IntegerAllocation(9, jnp.zeros(3, obs.dtype), jnp.full(3, 5.0, obs.dtype))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "said"),
+    [
+        (SAC(map="truncated"), r"^SAC: map='truncated' needs a set with a density, .* whole numbers; use map='radial'"),
+        (PPO(map="truncated"), r"^PPO: map='truncated' needs a set with a density"),
+        (TRPO(map="truncated"), r"^TRPO: map='truncated' is for PPO only; use map='radial' or 'projection'\.$"),
+    ],
+)
+def test_what_has_no_density_is_refused_with_what_can_be_used(algorithm: Algorithm, said: str) -> None:
+    spec = Spec(2, jnp.zeros(3), jnp.full(3, 5.0), whole)
+    with pytest.raises(ValueError, match=said):
+        algorithm.init(jax.random.key(0), spec)
+
+
+def test_an_odd_number_of_directions_is_refused() -> None:
+    spec = Spec(7, jnp.full(6, -1.0), jnp.ones(6), power)
+    with pytest.raises(ValueError, match=r"^SAC: directions must be even, since they come in pairs, not 5\.$"):
+        SAC(map="truncated", directions=5).init(jax.random.key(0), spec)
+
+
+class Pinned(gym.Env):
+    """Its second force is always one."""
+
+    observation_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
+    action_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, object] | None = None):
+        return np.zeros(1, np.float32), {}
+
+
+def test_a_map_on_a_set_without_room_is_refused_before_the_first_step() -> None:
+    env = feasible.constrain(Pinned(), lambda obs: Box([0.0, 1.0], [1.0, 1.0]))
+    with pytest.raises(ValueError, match=r"^DDPG: map='radial' goes out from the centre .* such as td3-projection"):
+        feasible.agent("td3-radial", env, warmup=1_000).learn(1)

@@ -115,7 +115,13 @@ def trained(algorithm: Algorithm, spec: Spec, steps: int, scale: float = 1.0) ->
     return lambda obs: algorithm.act(algorithm.policy(state), spec, obs, jax.random.key(0), explore=False).executed
 
 
-@pytest.mark.parametrize("name", METHODS)
+# By default one of each kind; the others are the same code with other factors.
+LONGER = ("td3-optlayer", "td3-nfwpo", "sac-proposed", "sac-alpha", "ppo-radial", "ppo-truncated")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONGER else name for name in METHODS]
+)
 def test_the_best_action_on_the_boundary_is_found(name: str) -> None:
     algorithm, spec, steps = METHODS[name]
     act = trained(algorithm, spec, steps)

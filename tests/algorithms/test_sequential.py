@@ -140,6 +140,26 @@ def test_draws_are_feasible_before_any_projection(name: str, actor: SequentialPo
     assert (widths[:, 0] > 0).all()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("equalities", [0, 1])
+def test_draws_are_feasible_in_polytopes_that_depend_on_the_state(actor: SequentialPolicy, equalities: int) -> None:
+    """In float32, where linear programs with nearly dependent rows end outside once in a thousand times."""
+    actor = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), actor)
+    low, sums = jnp.full(4, equalities - 1.0, jnp.float32), jnp.ones((equalities, 4), jnp.float32)
+
+    @jax.jit
+    @jax.vmap
+    def outside(key: Array) -> Array:
+        rows_key, limits_key, see, go = jax.random.split(key, 4)
+        rows = jax.random.normal(rows_key, (6, 4), jnp.float32)
+        limits = 0.3 + jax.random.uniform(limits_key, (6,), jnp.float32) + 0.25 * equalities * jnp.sum(rows, axis=1)
+        region = Polytope(rows, limits, low, jnp.ones(4, jnp.float32), sums, jnp.ones(equalities, jnp.float32))
+        features = actor.features(2.0 * jax.random.normal(see, (3,), jnp.float32))
+        return region.violation(walk(actor, features, region, go)[0]) / region.tolerance
+
+    assert float(jnp.max(outside(jax.random.split(jax.random.key(0), 10_000)))) < 0.5
+
+
 @eqx.filter_jit
 def log_densities(actor: SequentialPolicy, region: ActionSet, points: Array) -> Array:
     x = jnp.asarray([0.3, -1.0, 0.8])

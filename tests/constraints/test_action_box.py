@@ -1,5 +1,7 @@
 """What is feasible lies in the constraint's set AND in the action space."""
 
+from collections.abc import Callable
+
 import gymnasium as gym
 import jax
 import jax.numpy as jnp
@@ -28,17 +30,18 @@ def in_space(constraint: Constraint) -> Constraint:
 
 
 @pytest.mark.parametrize(
-    "feasible_set",
+    "make",
     [
-        sets.Box([-2.0, -3.0], [2.0, 0.5]),
-        sets.Allocation(0.25, [-2.0, -2.0], [2.0, 2.0]),
-        sets.AllocationAtMost(0.75, [-2.0, -2.0], [2.0, 2.0]),
-        sets.IntegerAllocation(0, [-2.0, -2.0], [2.0, 2.0]),
-        sets.Ball([0.5, 0.5], 1.25),
+        lambda: sets.Box([-2.0, -3.0], [2.0, 0.5]),
+        lambda: sets.Allocation(0.25, [-2.0, -2.0], [2.0, 2.0]),
+        lambda: sets.AllocationAtMost(0.75, [-2.0, -2.0], [2.0, 2.0]),
+        lambda: sets.IntegerAllocation(0, [-2.0, -2.0], [2.0, 2.0]),
+        lambda: sets.Ball([0.5, 0.5], 1.25),
     ],
-    ids=lambda one: type(one).__name__,
+    ids=["Box", "Allocation", "AllocationAtMost", "IntegerAllocation", "Ball"],
 )
-def test_the_part_of_a_set_in_a_box_is_what_lies_in_both(feasible_set: ActionSet) -> None:
+def test_the_part_of_a_set_in_a_box_is_what_lies_in_both(make: Callable[[], ActionSet]) -> None:
+    feasible_set = make()
     part = feasible_set.within(LOW, HIGH)
     rng = np.random.default_rng(0)
     points = rng.uniform(-2, 2, (400, 2))

@@ -1,6 +1,10 @@
 """The last executed action in the observation: after steps, repairs, resets and restarts, saved, and in constraints."""
 
+from collections.abc import Callable
+from typing import Any
+
 import gymnasium as gym
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,12 +14,12 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 import feasible as fs
-from feasible.constraints.memory import RememberAction, RememberActions
+from feasible.constraints.memory import RememberAction
 
 RATE = 0.25
 
 
-class Counter(gym.Env[NDArray, NDArray]):
+class Counter(gym.Env[Any, NDArray]):
     """Observes how many steps were made; three are an episode."""
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float32)
@@ -78,11 +82,16 @@ def test_a_first_action_outside_the_action_space_is_refused(first: list[float]) 
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match="remember_action: actions must be a one-dimensional Box, got Discrete"):
+    with pytest.raises(
+        ValueError, match="remember_action: the action space must be a one-dimensional Box, got Discrete"
+    ):
         fs.remember_action(gym.make("CartPole-v1"))
     pictures = Counter()
     pictures.observation_space = gym.spaces.Box(0, 1, (3, 3), np.float32)
-    with pytest.raises(ValueError, match="remember_action: observations must be a one-dimensional Box"):
+    with pytest.raises(ValueError, match="observations must be a one-dimensional Box, a Dict or a Tuple, got Box"):
+        fs.remember_action(pictures)
+    pictures.observation_space = gym.spaces.Dict(last_action=pictures.observation_space)
+    with pytest.raises(ValueError, match="observations have an entry 'last_action' already"):
         fs.remember_action(pictures)
     constrained = fs.constrain(Counter(), lambda obs: fs.sets.Ball(jnp.zeros(2), 1.0))
     for env in (constrained, gym.wrappers.TimeLimit(constrained, 5)):
@@ -173,30 +182,6 @@ def test_a_registered_environment_can_be_copied_with_it() -> None:
 ACTIONS = np.linspace(-0.9, 0.9, 7 * 2 * 2).reshape(7, 2, 2).astype(np.float32)
 
 
-def test_copies_that_restart_in_the_same_step() -> None:
-    """As copies that each remember their own."""
-    ours = fs.remember_action(SyncVectorEnv([Counter] * 2, autoreset_mode=AutoresetMode.SAME_STEP))
-    each = SyncVectorEnv([lambda: fs.remember_action(Counter())] * 2, autoreset_mode=AutoresetMode.SAME_STEP)
-    assert isinstance(ours, RememberActions)
-    assert ours.single_observation_space == each.single_observation_space
-    assert ours.observation_space == each.observation_space
-    _same(ours.reset(seed=0)[0], each.reset(seed=0)[0])
-    for actions in ACTIONS:
-        (obs, *_, info), (expected, *_, known) = ours.step(actions.copy()), each.step(actions.copy())
-        _same(obs, expected)
-        assert ("final_obs" in info) == ("final_obs" in known)
-        for one, other in zip(info.get("final_obs", ()), known.get("final_obs", ()), strict=True):
-            _same(one, other)
-
-
-def test_copies_that_restart_with_the_next_step() -> None:
-    ours = fs.remember_action(SyncVectorEnv([Counter] * 2))
-    each = SyncVectorEnv([lambda: fs.remember_action(Counter())] * 2)
-    _same(ours.reset(seed=0)[0], each.reset(seed=0)[0])
-    for actions in ACTIONS:
-        _same(ours.step(actions.copy())[0], each.step(actions.copy())[0])
-
-
 def test_copies_that_are_restarted_by_hand() -> None:
     ours = fs.remember_action(SyncVectorEnv([Counter] * 2, autoreset_mode=AutoresetMode.DISABLED), first=[0.5, 0.5])
     ours.reset()
@@ -217,6 +202,92 @@ def test_copies_of_ours_are_saved_with_their_last_actions() -> None:
     _same(env.get_state()["last_action"], obs[:, -2:].astype(np.float32))
 
 
-def _same(one: NDArray, other: NDArray) -> None:
+class Named(Saved):
+    """Observes a Dict, whose keys are not in alphabetical order."""
+
+    observation_space = gym.spaces.Dict([("made", gym.spaces.Discrete(9)), ("far", gym.spaces.Box(0, 9, (2,)))])
+
+    def observed(self) -> Any:
+        return {"made": self.made, "far": np.full(2, self.made, np.float32)}
+
+
+class Numbered(Saved):
+    """Observes a Tuple."""
+
+    observation_space = gym.spaces.Tuple((gym.spaces.Box(0, 9, (1,)), gym.spaces.Discrete(9)))
+
+    def observed(self) -> Any:
+        return np.array([self.made], np.float32), self.made
+
+
+STRUCTURED: dict[type[Counter], Callable[[Any], Any]] = {
+    Counter: lambda obs: obs[..., 1:],
+    Named: lambda obs: obs["last_action"],
+    Numbered: lambda obs: obs[-1],
+}
+"""By environment: where its last action is."""
+
+
+@pytest.mark.parametrize("kind", [Named, Numbered])
+def test_structures_have_it_as_a_further_entry(kind: type[Counter]) -> None:
+    """At the end of the vector that networks see, and by its own name for the constraint."""
+    last = STRUCTURED[kind]
+
+    def slowly(obs: Any) -> fs.sets.ActionSet:
+        return fs.sets.Box(last(obs) - RATE, last(obs) + RATE)
+
+    env = fs.constrain(fs.remember_action(kind(), first=[0.5, 0.0]), slowly, on_infeasible="project")
+    obs, _ = env.reset()
+    known, _ = kind().reset()
+    assert env.layout is not None
+    own = gym.spaces.flatten(kind.observation_space, known)
+    np.testing.assert_array_equal(env.layout.flat(obs), [*own, 0.5, 0.0])  # pyright: ignore[reportGeneralTypeIssues]
+    proposed = np.array([1.0, -1.0], np.float32)
+    for executed in ([0.75, -0.25], [1.0, -0.5], [1.0, -0.75]):
+        obs, *_, info = env.step(proposed.copy())
+        np.testing.assert_allclose(info["executed_action"], executed, atol=1e-5)
+        np.testing.assert_array_equal(last(obs), info["executed_action"])
+        assert env.observation_space.contains(obs)
+
+
+@pytest.mark.parametrize("kind", STRUCTURED)
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP], ids=lambda mode: mode.name)
+def test_copies_of_structures_are_as_copies_that_each_remember(kind: type[Counter], mode: AutoresetMode) -> None:
+    ours = fs.remember_action(SyncVectorEnv([kind] * 2, autoreset_mode=mode))
+    each = SyncVectorEnv([lambda: fs.remember_action(kind())] * 2, autoreset_mode=mode)
+    assert ours.single_observation_space == each.single_observation_space
+    assert ours.observation_space == each.observation_space
+    jax.tree.map(_same, ours.reset(seed=0)[0], each.reset(seed=0)[0])
+    for actions in ACTIONS:
+        (obs, *_, info), (expected, *_, known) = ours.step(actions.copy()), each.step(actions.copy())
+        jax.tree.map(_same, obs, expected)
+        for one, other in zip(info.get("final_obs", ()), known.get("final_obs", ()), strict=True):
+            jax.tree.map(_same, one, other)
+
+
+@pytest.mark.parametrize("kind", [Saved, Named])
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP], ids=lambda mode: mode.name)
+def test_copies_go_on_from_a_saved_state_as_if_nothing_had_happened(kind: type[Counter], mode: AutoresetMode) -> None:
+    """Wherever it is taken: between two steps, at the end of an episode, and in another vector that was only reset."""
+
+    def made() -> Any:
+        copies = SyncVectorEnv([lambda: gym.wrappers.TimeLimit(kind(), 2), kind], autoreset_mode=mode)
+        return fs.constrain(fs.remember_action(copies), lambda obs: fs.sets.Ball(jnp.zeros(2), 2.0))
+
+    env, other = made(), made()
+    env.reset(seed=0)
+    for at, actions in enumerate(ACTIONS[:5]):
+        state = env.get_state()
+        other.reset(seed=9)
+        other.set_state(state)
+        ours = [env.step(actions.copy()) for actions in ACTIONS[at:]]
+        for outcome, actions in zip(ours, ACTIONS[at:], strict=True):
+            again = other.step(actions.copy())
+            jax.tree.map(_same, again[:4], outcome[:4])
+        env.set_state(state)
+        env.step(actions.copy())
+
+
+def _same(one: Any, other: Any) -> None:
     np.testing.assert_array_equal(one, other)
-    assert one.dtype == other.dtype
+    assert np.asarray(one).dtype == np.asarray(other).dtype

@@ -20,6 +20,7 @@ from feasible.algorithms.spec import spec_of
 from feasible.constraints import ConstrainedEnv, Observation
 from feasible.constraints.observations import Layout, MisfitError, layout_of
 from feasible.errors import InfeasibleActionError, InvalidStepError
+from feasible.run.drive.plant import plant_of
 from feasible.run.drive.wire import certificate
 from feasible.sets import Ball
 from tests.constraints.structures import REACH, Gears, Goal, in_gear, near
@@ -101,6 +102,69 @@ def test_every_part_has_its_place() -> None:
     assert again == layout()
     assert hash(again) == hash(layout())
     assert layout_of(gym.spaces.Box(0, 1, (3,))) is None
+
+
+class Rounds(gym.Env):
+    """Observes how many steps were made, in integers of some dtype, alone or in a structure."""
+
+    action_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+    def __init__(self, dtype: type[np.generic], within: str):
+        own = gym.spaces.Box(0, 1 if dtype is np.bool_ else 100, (2,), dtype)  # pyright: ignore
+        self.within, self.dtype = within, dtype
+        self.observation_space = {"": own, "dict": gym.spaces.Dict(made=own), "tuple": gym.spaces.Tuple((own,))}[within]
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+        self.made = 0
+        return self.observed(), {}
+
+    def step(self, action: np.ndarray):
+        self.made += 1
+        return self.observed(), 0.0, False, self.made == 5, {}
+
+    def observed(self) -> Any:
+        made = np.array([self.made, 7], self.dtype)
+        return {"": made, "dict": {"made": made}, "tuple": (made,)}[self.within]
+
+
+REACHES = (0.9, 0.1, 0.5, 0.3, 0.7, 0.2)  # by step
+
+
+@pytest.mark.parametrize(
+    ("dtype", "within"),
+    [(np.int64, ""), (np.bool_, ""), (np.int64, "dict"), (np.uint8, "dict"), (np.int32, "tuple")],
+)
+def test_integers_of_a_box_are_integers_for_the_constraint(dtype: type[np.generic], within: str) -> None:
+    """Good for looking something up, in the space's own dtype, alike where environment and driver judge."""
+    seen = set()
+
+    def by_step(obs: Any) -> Ball:
+        made = obs if within == "" else jax.tree.leaves(obs)[0]
+        seen.add(made.dtype)
+        return Ball(jnp.zeros(2, jnp.float32), jnp.asarray(REACHES, jnp.float32)[made[0].astype(int)])
+
+    env = fs.constrain(Rounds(dtype, within), by_step)
+    plant = plant_of(fs.constrain(Rounds(dtype, within), by_step))
+    env.reset()
+    rows = plant.reset([0])
+    for made in range(5):
+        reach = REACHES[made if dtype is not np.bool_ else bool(made)]
+        for feasible_set in (env.action_set(), plant.spec.feasible_set(jnp.asarray(rows[0]))):
+            assert float(feasible_set.diameter()) == pytest.approx(2 * reach)
+        with pytest.raises(InfeasibleActionError):
+            env.step(np.array([reach + 0.01, 0.0], np.float32))
+        env.step(np.array([reach - 0.01, 0.0], np.float32))
+        rows = plant.step(np.zeros((1, 2), np.float32), made + 1).seen
+    assert seen == {np.dtype(dtype)}
+
+
+def test_integers_have_no_more_bits_than_jax_has() -> None:
+    found = layout_of(gym.spaces.Box(0, 2**24, (2,), np.int64))
+    assert found is not None
+    with jax.enable_x64(False):
+        again = found.rebuild(jnp.asarray(found.flat([3, 2**24])))
+    assert again.dtype == np.int32  # pyright: ignore
+    assert again.tolist() == [3, 2**24]  # pyright: ignore
 
 
 class Told(gym.Env):

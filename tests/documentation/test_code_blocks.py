@@ -43,14 +43,14 @@ def programs_compiled_in_haste() -> Iterator[None]:
 
 
 @pytest.fixture
-def workshop(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder, JAX as a user has it, and nothing left registered afterwards."""
     monkeypatch.setenv("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.chdir(tmp_path)
     registries = cast(list[dict[str, object]], [gym.registry, TASKS])
     before, modules = [dict(registry) for registry in registries], set(sys.modules)
-    with as_a_user(cache), programs_compiled_in_haste():
+    with as_a_user(), programs_compiled_in_haste():
         yield tmp_path
     for name in sys.modules.keys() - modules:
         if isinstance(sys.modules[name], ModuleType) and sys.modules[name].__spec__ is None:  # a page's own

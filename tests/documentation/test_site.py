@@ -16,9 +16,10 @@ from documentation import field_tasks, set_pictures
 from documentation.blocks import regenerated
 from documentation.code_blocks import check_command, run_command
 from documentation.marked import ROOT, pages
+from documentation.settings import example
 from feasible import sets
 from feasible.algorithms.base import Spec
-from feasible.catalogue.registry import METHODS, PAPERS, algorithm_of
+from feasible.catalogue.registry import METHODS
 from tests.run.runs import as_a_user
 
 PAGES = list(pages())
@@ -72,8 +73,8 @@ def test_every_set_has_a_page_with_its_picture() -> None:
     "name",
     [pytest.param(name, marks=() if name == "ball" else pytest.mark.slow) for name in set_pictures.EXAMPLES],
 )
-def test_pictures_are_those_of_the_code(name: str, cache: Path) -> None:
-    with as_a_user(cache):
+def test_pictures_are_those_of_the_code(name: str) -> None:
+    with as_a_user():
         drawn = set_pictures.picture(set_pictures.EXAMPLES[name]())
     assert drawn == set_pictures.path_of(name).read_bytes()
 
@@ -136,14 +137,14 @@ KINDS = {
 
 def test_methods_take_the_sets_that_the_table_says() -> None:
     text = (ROOT / "docs" / "methods.md").read_text()
-    header, _, *rows = re.findall(r"^\|.*\|$", text, re.MULTILINE)
+    section = text.split("## What each method takes")[1].split("\n## ")[0]
+    header, _, *rows = re.findall(r"^\|.*\|$", section, re.MULTILINE)
     columns = [cell.strip() for cell in header.split("|")[2:-1]]
     seen = set()
     for row in rows:
         name, *cells = (cell.strip() for cell in row.split("|")[1:-1])
         method = re.findall(r"`(.*?)`", name)[0]
-        task = next(task for task in PAPERS.values() if method in task.preset("paper"))
-        algorithm = algorithm_of(task, method, "paper")
+        algorithm = example(method)
         for column, said in zip(columns, cells, strict=True):
             if column in KINDS:
                 assert takes(algorithm, KINDS[column]) == (said == "yes"), (method, column)

@@ -21,8 +21,8 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
     ("algorithms/ddpg.py", "algorithms/test_ddpg.py::test_the_critic_s_loss_is_that_of_a_plain_loop[optlayer]"): {
         "discount": ("self.discount * batch.continues", "batch.continues"),
         "termination-mask": ("self.discount * batch.continues", "self.discount"),
-        "target-action": ("self.rule.target_action(spec.feasible_set(obs), output)", "output"),
-        "stored-action": ("critic.values)(x, batch.executed)", "critic.values)(x, batch.proposed)"),
+        "target-action": ("action = self.rule.target_action(region, action)", "pass"),
+        "stored-action": ("getattr(batch, self.critic_at)", "batch.proposed"),
     },
     (
         "algorithms/ddpg.py",
@@ -38,8 +38,71 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "shaping-sign": ("reward - self.shaping *", "reward + self.shaping *"),
     },
     ("algorithms/ddpg.py", "algorithms/test_ddpg.py::TestUpdate"): {
-        "target-actor": ("blend(state.target_actor, actor, self.target_ratio)", "actor"),
-        "target-critic": ("blend(state.target_critic, critic, self.target_ratio)", "state.target_critic"),
+        "target-actor": ("blend(targets, (actor, critic),", "blend(targets, (actor, targets[1]),"),
+        "target-critic": ("blend(targets, (actor, critic),", "blend(targets, (targets[0], critic),"),
+    },
+    ("algorithms/ddpg.py", "algorithms/test_ddpg.py::test_delayed_targets_follow_only_with_the_actor"): {
+        "delayed-targets": ('if "actor" in due or not self.delayed_targets:', "if True:"),
+    },
+    (
+        "algorithms/ddpg.py",
+        "algorithms/test_ddpg.py::test_a_critic_of_proposals_learns_from_them_and_from_the_target_s_output",
+    ): {
+        "critic-at": ("getattr(batch, self.critic_at)", "batch.executed"),
+        "target-at": ('if self.critic_at == "executed":', "if True:"),
+        "warm-up-of-proposals": ("return in_the_box(spec, key)", "return super().warmup_proposal(spec, obs, key)"),
+    },
+    (
+        "algorithms/ddpg.py",
+        "algorithms/test_ddpg.py::test_the_penalty_is_the_mean_distance_of_outputs_from_their_sets",
+    ): {
+        "penalty-sign": ("loss + self.penalty *", "loss - self.penalty *"),
+    },
+    (
+        "algorithms/maps.py",
+        "algorithms/test_maps.py::test_derivatives_are_those_of_differences[radial-ball]",
+        "algorithms/test_maps.py::test_inside_alpha_changes_nothing_and_radial_goes_a_hyperbolic_tangent_of_the_way[ball]",
+    ): {
+        "radial-series": ("1.0 - jnp.square(g) / 3.0", "1.0 - jnp.square(g) / 3e-3"),
+        "radial-ratio": ("jnp.tanh(far) / far)", "jnp.tanh(far))"),
+        "alpha-inside": ("hull.lifted(y)), 1.0)", "hull.lifted(y)), 0.5)"),
+    },
+    (
+        "algorithms/densities.py",
+        "algorithms/test_maps.py::test_the_log_determinant_of_radial_is_that_of_its_jacobian[ball]",
+    ): {
+        "radial-determinant": ("(dim - 1) * jnp.log(tanh_ratio(g))", "dim * jnp.log(tanh_ratio(g))"),
+    },
+    (
+        "algorithms/densities.py",
+        "algorithms/test_densities.py::test_the_density_of_alpha_is_one_over_the_set_and_its_boundary[weighted-l1-2]",
+    ): {
+        "surface-measure": ("+ beyond - 0.5 * jnp.log", "+ beyond + 0.5 * jnp.log"),
+        "ray-dimension": ("more, square, linear = b.shape[0] - 1.0,", "more, square, linear = b.shape[0] - 0.0,"),
+    },
+    (
+        "algorithms/truncated.py",
+        "algorithms/test_densities.py::test_gradients_through_restricted_samples_are_those_of_quadrature",
+    ): {
+        "choice-of-direction": ("return (fixed - others) *", "return 0.0 * (fixed - others) *"),
+        "radius-derivative": ("(log_level - jax.lax.stop_gradient(log_level))", "0.0 * log_level"),
+    },
+    (
+        "algorithms/truncated.py",
+        "algorithms/test_densities.py::test_the_entropy_of_a_restricted_gaussian_is_that_of_its_density",
+    ): {
+        "restricted-entropy": ("log_chi(self.exits, d + 2)", "log_chi(self.exits, d + 1)"),
+        "share-inside": ("- math.log(len(self.directions))", ""),
+    },
+    ("algorithms/aram.py", "algorithms/test_aram.py::test_the_first_accepted_draw_is_executed"): {
+        "aram-first-accepted": ("jnp.argmax(accepted), count)", "jnp.argmin(accepted), count)"),
+    },
+    ("algorithms/aram.py", "algorithms/test_aram.py::test_losses_are_those_of_a_plain_loop"): {
+        "aram-smaller-twin": ("first @ preference <= second @ preference", "first[0] <= second[0]"),
+        "aram-entropy": ("return least - jnp.exp", "return least + jnp.exp"),
+    },
+    ("algorithms/intervals.py", "algorithms/test_sequential.py::test_intervals_are_those_of_linear_programs"): {
+        "interval-of-an-allocation": ("jnp.maximum(region.low[entry], least)", "region.low[entry]"),
     },
     ("algorithms/replay.py", "algorithms/test_replay.py::test_draws_are_uniform_over_what_is_stored"): {
         "replay-range": ("jnp.minimum(replay.count, replay.capacity)", "jnp.asarray(replay.capacity)"),
@@ -84,8 +147,8 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "sac-termination": ("self.discount * batch.continues", "self.discount"),
         "sac-twin-minimum": ("jnp.minimum(first, second)", "jnp.maximum(first, second)"),
         "sac-entropy": (
-            "action) - jnp.exp(state.log_weight) * density",
-            "action) + jnp.exp(state.log_weight) * density",
+            "action) - jnp.exp(state.log_weight) * drawn.log_density",
+            "action) + jnp.exp(state.log_weight) * drawn.log_density",
         ),
     },
     ("algorithms/ppo.py", "algorithms/test_policy_losses.py::test_the_clipped_surrogate_of_ppo"): {

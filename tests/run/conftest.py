@@ -1,4 +1,4 @@
-"""Runs in tests have a user's settings and share compiled programs: most of them train the same small agents."""
+"""Runs in tests have a user's settings, and processes share compiled programs: most train the same small agents."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +12,8 @@ from tests.run.runs import METHODS, as_a_user, command, finish, programs_shared,
 
 
 @pytest.fixture(scope="package", autouse=True)
-def _as_a_user(cache: Path) -> Iterator[None]:
-    with as_a_user(cache):
+def _as_a_user() -> Iterator[None]:
+    with as_a_user():
         yield
 
 

@@ -13,7 +13,6 @@ from unittest import mock
 
 import jax
 import pytest
-from jax.experimental.compilation_cache import compilation_cache
 
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import Plain
@@ -52,24 +51,17 @@ class Moment:
 
 
 @contextmanager
-def as_a_user(cache: Path) -> Iterator[None]:
-    """JAX as the command line finds it (float32, ordinary promotion, which Optax needs), with a cache of programs."""
-    settings: dict[str, object] = {
-        **CACHE_SETTINGS,
-        "jax_compilation_cache_dir": str(cache),
-        "jax_enable_x64": False,
-        "jax_numpy_dtype_promotion": "standard",
-    }
+def as_a_user() -> Iterator[None]:
+    """JAX as the command line finds it: float32, and ordinary promotion, which Optax needs."""
+    settings: dict[str, object] = {"jax_enable_x64": False, "jax_numpy_dtype_promotion": "standard"}
     before = {name: getattr(jax.config, name) for name in settings}
     for name, value in settings.items():
         jax.config.update(name, value)
-    compilation_cache.reset_cache()
     try:
         yield
     finally:
         for name, value in before.items():
             jax.config.update(name, value)
-        compilation_cache.reset_cache()
 
 
 @contextmanager

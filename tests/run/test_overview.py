@@ -9,12 +9,15 @@ import pytest
 from rich.console import Console
 
 from feasible.run.folder import RunFolder
+from feasible.run.progress import ProgressBar
 from feasible.run.sweep.overview import ROWS, Follower, Overview, State
 from tests.run.runs import small_run
 
 
-def drawn(overview: Overview, states: dict[RunFolder, State], failures: dict[RunFolder, str] | None = None) -> str:
-    console = Console(file=io.StringIO(), width=160)
+def drawn(
+    overview: Overview, states: dict[RunFolder, State], failures: dict[RunFolder, str] | None = None, width: int = 160
+) -> str:
+    console = Console(file=io.StringIO(), width=width)
     console.print(overview.drawn(states, failures or {}))
     return console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -67,3 +70,49 @@ def test_a_large_sweep_shows_what_runs_and_what_failed(count: int, shown: int, t
     states[folders[0]], states[folders[1]] = "running", "failed"
     printed = drawn(Overview(folders, 2), states, {folders[1]: "no reason"})
     assert printed.count("of 1,000") == shown
+
+
+def test_in_a_narrow_terminal_it_is_a_list(tmp_path: Path) -> None:
+    folder, other = small_run(tmp_path, variant="a"), small_run(tmp_path, variant="b")
+    write(folder, {"step": 500, "eval/return": -12.34, "violation/executed_max": 1e-7, "time/steps_per_second": 10.0})
+    printed = drawn(Overview([folder, other], 1), {folder: "running", other: "waiting"}, width=50)
+    assert [line.rstrip() for line in printed.splitlines()[:6]] == [
+        "Training",
+        "reacher  NFWPO (a)  seed 0",
+        "  running, 500 of 1,000, return -12.3, violation",
+        "  1e-07, 10 steps/s",
+        "reacher  NFWPO (b)  seed 0",
+        "  waiting, 0 of 1,000",
+    ]
+
+
+def test_a_run_s_bar_and_evaluations_can_be_read_in_fifty_columns(tmp_path: Path) -> None:
+    """The name stands above the bar; nothing of the table is cut."""
+    config = small_run(tmp_path, variant="a long name of a variant").config()
+    console = Console(file=io.StringIO(), width=50)
+    line = {
+        "step": 700_000,
+        "eval/return": -1209.21,
+        "eval/returns": [-1214.0, -1204.4],
+        "eval/executed_violation": 0.0,
+    }
+    with ProgressBar(console) as bar:
+        bar.begin([config], 0, "")
+        bar.logged(config, {**line, "eval/executed_violation": 0.0, "time/steps_per_second": 812.3})
+    printed = console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+    assert config.name in printed.replace("\n", "")
+    assert "812 steps/s, return -1209" in printed
+    for word in (
+        "step",
+        "return",
+        "lowest",
+        "highest",
+        "violation",
+        "700000",
+        "-1209.2",
+        "-1214.0",
+        "-1204.4",
+        "0.0e+00",
+    ):
+        assert word in printed[printed.index("Evaluations") :]
+    assert "…" not in printed[printed.index("Evaluations") :]

@@ -11,12 +11,15 @@ import gymnasium as gym
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gymnasium.vector import SyncVectorEnv
+from jaxtyping import Array
 
 import feasible as fs
 from feasible.algorithms.description import Plain
-from feasible.catalogue import elsewhere
+from feasible.catalogue import elsewhere, registry
 from feasible.catalogue.registry import TASKS
 from feasible.cli import main
+from feasible.constraints import ConstrainedVectorEnv
 from feasible.run.disk import checkpoint
 from feasible.run.folder import RunFolder, RunLockedError, read_metrics
 from feasible.run.launch import configure, new_run
@@ -160,6 +163,44 @@ class TestNames:
         monkeypatch.setattr("feasible.catalogue.registry.announced", lambda: {"moon": "mine:lander"})
         assert fs.make("moon").task.title == "a lander"  # pyright: ignore[reportAttributeAccessIssue]
 
+    def test_it_is_listed_and_has_a_recommended_method(
+        self, mine: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr("feasible.catalogue.elsewhere.announced", lambda: {"moon": "harbour:moon"})
+        for columns in ("160", "50"):
+            monkeypatch.setenv("COLUMNS", columns)
+            main(["tasks", "mine:lander"])
+            printed = " ".join(capsys.readouterr().out.split())
+            assert all(word in printed for word in ("mine:lander", "a lander", "|main engine| + |side engines|", "240"))
+            assert "reacher" not in printed
+            main(["tasks"])  # nothing of a package is imported for the list
+            printed = " ".join(capsys.readouterr().out.split())
+            assert all(word in printed for word in ("reacher", "moon", "harbour:moon, of a package"))
+        main(["algos", "--task", "mine:lander"])
+        said = " ".join(capsys.readouterr().out.split())
+        config = configure("mine:lander", "recommended", 0)
+        assert f"--algo recommended on mine:lander: {config.algo}, frank_wolfe_by=gap" in said
+
+    def test_a_task_of_this_process_is_not_mistaken_for_one_that_a_package_announces(
+        self, mine: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """Here the registered one has the name; other processes would train the package's, so they are not asked."""
+        import mine as module  # pyright: ignore[reportMissingImports]
+
+        monkeypatch.setattr("feasible.catalogue.registry.announced", lambda: {"drift": "mine:lander", "gone": "gone:x"})
+        monkeypatch.setattr("feasible.catalogue.registry.TASKS", TASKS.copy())
+        for name in ("drift", "gone"):
+            task = fs.register_task(fs.Task(name, Drift, force, steps=10))
+            assert fs.make(name).task is task
+            with pytest.raises(ValueError, match=f"'{name}' is known in this process only; .* or train with jobs=1"):
+                fs.compare([name], ["nfwpo"], out=tmp_path, jobs=2)
+        monkeypatch.setattr("feasible.catalogue.registry.announced", lambda: {"lander": "mine:lander"})
+        assert not registry.known_here_only("lander")  # any process finds it
+        fs.register_task(module.lander)
+        assert not registry.known_here_only("lander")  # the same task under the same name
+        assert not registry.known_here_only("mine:lander")
+        assert not registry.known_here_only("reacher")
+
     def test_where_a_task_is_found(self, desk: Path, mine: None) -> None:
         import mine as module  # pyright: ignore[reportMissingImports]
 
@@ -222,7 +263,9 @@ class TestPython:
             fs.compare([task], ["nfwpo"], out=tmp_path, jobs=2)
         runs = fs.compare([task], ["nfwpo"], seeds=[0, 1], settings=SETTINGS, out=tmp_path, steps=30)  # pyright: ignore[reportArgumentType]
         assert [path.name for path in runs] == ["seed-0", "seed-1"]
-        assert fs.write_report(tmp_path, tmp_path / "report").runs == 2
+        report = fs.write_report(tmp_path, tmp_path / "report")
+        assert report.runs == 2
+        assert repr(report).startswith("Report of 2 runs, ")
 
 
 class Restless(Drift):
@@ -245,18 +288,21 @@ gym.register("toy/Limited-v0", entry_point=Limited, max_episode_steps=7)  # pyri
 class TestStops:
     """What a stop must not do."""
 
-    def stopped(self, env: gym.Env, run: Path, at: int = 60) -> fs.NFWPO:
+    def stopped(self, env: gym.Env | ConstrainedVectorEnv, run: Path, at: int = 60) -> fs.NFWPO:
         agent = fs.NFWPO(env, seed=3, **SETTINGS)  # pyright: ignore[reportArgumentType]
         heard = lambda step, metrics, agent: step < at  # noqa: E731
         agent.learn(120, run=run, callback=heard, eval_every=40, episodes=1, checkpoint_every=15)
         return agent
 
     def test_an_environment_that_follows_no_seed_executes_nothing_that_was_certified_elsewhere(
-        self, tmp_path: Path
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         task = fs.Task("restless", Restless, force)
         self.stopped(task.env(), tmp_path / "run")
+        assert caplog.messages == []
         resumed = fs.resume(tmp_path / "run", task.env())
+        (said,) = caplog.messages
+        assert "its reset does not follow its seed. This run goes on in a new episode" in said
         assert resumed.step == 120
         replay = resumed._driver.carry.algorithm.replay  # pyright: ignore[reportOptionalMemberAccess]
         rows = np.asarray(replay.rows)  # [observation (3) | proposed (2) | executed (2) | ...]
@@ -270,6 +316,24 @@ class TestStops:
         fs.resume(tmp_path / "stopped", make())
         one, other = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "stopped")
         assert lines_without_time(one) == lines_without_time(other)
+
+    def test_copies_that_remember_their_actions_are_saved_with_them(self, tmp_path: Path) -> None:
+        """|a - last| <= 0.3 in the sets of the first steps after resuming, as if nothing had happened."""
+
+        def made() -> ConstrainedVectorEnv:
+            copies = SyncVectorEnv([lambda: gym.make("toy/Limited-v0")] * 2)
+            return fs.constrain(fs.remember_action(copies), lambda obs: fs.sets.Box(obs[3:] - 0.3, obs[3:] + 0.3))
+
+        self.stopped(made(), tmp_path / "whole", at=1000)
+        self.stopped(made(), tmp_path / "stopped")
+        resumed = fs.resume(tmp_path / "stopped", made())
+        one, other = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "stopped")
+        assert lines_without_time(one) == lines_without_time(other)
+        assert one.policy.read_bytes() == other.policy.read_bytes()
+        config = one.config(named=False)
+        assert (config.task, config.variant.split("+")[1]) == ("toy-Limited-v0", "copies=2")
+        rows = np.asarray(resumed._driver.carry.algorithm.replay.rows)  # pyright: ignore[reportOptionalMemberAccess]
+        assert np.abs(rows[:, 7:9] - rows[:, 3:5]).max() <= 0.3 + 1e-5  # [observation (5) | proposed | executed | ...]
 
     def test_a_run_of_a_population_is_left_alone(self, mine: None, tmp_path: Path) -> None:
         folder = new_run(tmp_path, configure("mine:lander", "nfwpo", 0, steps=60, changes={"hidden_layers": [8]}))
@@ -347,12 +411,41 @@ def test_what_is_no_task_is_refused_when_it_is_made() -> None:
             fs.Task(**{"name": "drift", "make": Drift, "constraint": force, **changes})  # pyright: ignore[reportArgumentType]
 
 
+def test_a_camera_drives_safely_and_is_refused_where_networks_would_see_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Constraining it is for agents of other libraries; ours say at once that they take no images."""
+
+    def gently(obs: Array) -> fs.sets.ActionSet:
+        """|steering| + gas + brake <= 0.5 + the picture's brightness."""
+        weights = jnp.ones(3, jnp.float32)
+        return fs.sets.WeightedL1Box(weights, 0.5 + jnp.mean(obs.astype(jnp.float32)) / 255, 1.0)
+
+    monkeypatch.setattr("feasible.catalogue.registry.TASKS", TASKS.copy())
+    task = fs.Task("car", "CarRacing-v3", gently)
+    env = task.env(on_infeasible="project")
+    obs, _ = env.reset(seed=0)
+    _, *_, info = env.step(np.array([-1.0, 1.0, 0.0], np.float32))
+    assert np.abs(info["executed_action"]).sum() == pytest.approx(0.5 + obs.mean() / 255, abs=1e-4)
+    with pytest.raises(
+        ValueError, match=r"^env: obs is an image, Box\(0, 255, \(96, 96, 3\), uint8\), but networks here"
+    ):
+        fs.NFWPO(env)
+    with pytest.raises(ValueError, match=r"^env: obs is an image"):
+        fs.train(task, "nfwpo")
+    env.close()
+
+
 def test_what_goes_wrong_in_a_task_is_said() -> None:
     def broken() -> gym.Env:
         raise OSError("no such boat")
 
     with pytest.raises(ValueError, match="the environment of 'boat' could not be made: OSError: no such boat"):
         fs.Task("boat", broken, force).env()
+
+    def quietly() -> gym.Env:
+        raise AssertionError
+
+    with pytest.raises(ValueError, match=r"could not be made: AssertionError in .*test_own_tasks.py, line \d+\.$"):
+        fs.Task("boat", quietly, force).env()
     with pytest.raises(ValueError, match="make of 'boat' must return a Gymnasium environment, not 3"):
         fs.Task("boat", lambda: 3, force).env()  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="'boat' has no constraint, and its environment brings none"):

@@ -1,5 +1,7 @@
 """Polytopes cut by second-order cones: closed forms, membership, exits, and what is refused."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,9 +14,13 @@ from feasible.solve.conic import nearest_in_cone
 from tests.one_by_one import one_by_one
 
 pytestmark = pytest.mark.xdist_group("cones")
-BOX = Polytope(np.zeros((0, 3)), np.zeros(0), -2.0, 2.0)
 # Friction: the tangential force a_1, a_2 is at most half the normal force a_0.
 FRICTION = Cone(np.eye(3)[1:], np.zeros(2), np.array([0.5, 0.0, 0.0]), 0.0)
+
+
+@functools.cache
+def box() -> Polytope:
+    return Polytope(np.zeros((0, 3)), np.zeros(0), -2.0, 2.0)
 
 
 def test_projection_on_a_cone_is_moreau_s() -> None:
@@ -30,7 +36,7 @@ def test_projection_on_a_cone_is_moreau_s() -> None:
 
 def test_a_friction_cone_in_closed_form() -> None:
     """In the plane of the normal and the tangential force the cone is a wedge of slope 1/2 about the first axis."""
-    region = ConePolytope(BOX, [FRICTION])
+    region = ConePolytope(box(), [FRICTION])
 
     @jax.jit
     @one_by_one
@@ -53,8 +59,8 @@ def test_a_friction_cone_in_closed_form() -> None:
 
 def test_cones_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="cones must name at least one"):
-        ConePolytope(BOX, [])
+        ConePolytope(box(), [])
     with pytest.raises(ValueError, match=r"a cone of 3 actions has F of shape \(k, 3\)"):
-        ConePolytope(BOX, [Cone(np.eye(2), np.zeros(2), np.zeros(2), 1.0)])
+        ConePolytope(box(), [Cone(np.eye(2), np.zeros(2), np.zeros(2), 1.0)])
     with pytest.raises(EmptySetError, match="polytope and cones have no common point"):
-        ConePolytope(BOX, [Cone(np.eye(3)[1:], np.full(2, 9.0), np.zeros(3), 1.0)])
+        ConePolytope(box(), [Cone(np.eye(3)[1:], np.full(2, 9.0), np.zeros(3), 1.0)])

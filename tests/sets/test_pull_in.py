@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from feasible.sets import ActionSet, Ball, ConePolytope, EllipsoidBox, Polytope
 from feasible.solve.splitting import Projection
-from tests.sets.test_cones import BOX, FRICTION
+from tests.sets.test_cones import FRICTION, box
 
 pytestmark = pytest.mark.xdist_group("cones")  # the centre of the same cone is found there
 Q = np.diag([1.0, 4.0, 0.0])
@@ -51,7 +51,7 @@ CASES = {
         lambda a: [np.sum(a @ Q * a, axis=1) - 1, np.max(np.abs(a) - [1, 1, 2], axis=1)],
     ),
     "cone": Early(
-        lambda: ConePolytope(BOX, [FRICTION]),
+        lambda: ConePolytope(box(), [FRICTION]),
         ("cones.minimise_over_cones",),
         anywhere,
         lambda a: [np.linalg.norm(a[:, 1:], axis=1) - 0.5 * a[:, 0], np.max(np.abs(a), axis=1) - 2],

@@ -1,5 +1,7 @@
 """Sets say what they are: the numbers they were made of, as far as these are few and known."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,21 +11,29 @@ from feasible import sets
 
 
 @pytest.mark.parametrize(
-    ("feasible_set", "said"),
+    ("make", "said"),
     [
-        (sets.Ball([0.0, 0.5], 1.0), "Ball(middle=[0. , 0.5], radius=1.)"),
-        (sets.Box([0.0], [2.0]) & sets.Ball([0.0], 0.3), "Intersection(parts=(Box(low=[0.], high=[2.]), Ball("),
+        (lambda: sets.Ball([0.0, 0.5], 1.0), "Ball(middle=[0. , 0.5], radius=1.)"),
         (
-            sets.EllipsoidBox(np.eye(2), 1.0, [1.0, 2.0]),
+            lambda: sets.Box([0.0], [2.0]) & sets.Ball([0.0], 0.3),
+            "BallBox(middle=[0.], radius=0.3, low=[0.], high=[2.])",
+        ),
+        (
+            lambda: sets.Ball([0.0], 1.0) & sets.Ball([0.5], 1.0),
+            "Intersection(parts=(Ball(middle=[0.], radius=1.), Ball(",
+        ),
+        (
+            lambda: sets.EllipsoidBox(np.eye(2), 1.0, [1.0, 2.0]),
             "EllipsoidBox(Q=[[1., 0.], [0., 1.]], level=1., bound=[1., 2.])",
         ),
-        (sets.WeightedL1Box(np.ones(20), 20.0, 1.0), "WeightedL1Box(weights=f"),
+        (lambda: sets.WeightedL1Box(np.ones(20), 20.0, 1.0), "WeightedL1Box(weights=f"),
     ],
-    ids=lambda value: type(value).__name__ if isinstance(value, sets.ActionSet) else "",
+    ids=["Ball", "BallBox", "Intersection", "EllipsoidBox", "WeightedL1Box"],
 )
-def test_numbers_are_shown(feasible_set: sets.ActionSet, said: str) -> None:
-    assert repr(feasible_set).startswith(said)
-    assert "\n" not in repr(feasible_set)
+def test_numbers_are_shown(make: Callable[[], sets.ActionSet], said: str) -> None:
+    found = repr(make())
+    assert found.startswith(said)
+    assert "\n" not in found
 
 
 def test_what_is_not_known_yet_is_shown_by_its_shape() -> None:

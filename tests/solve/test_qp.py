@@ -1,4 +1,4 @@
-"""Projection on a polytope: optimality by a certificate of non-negative least squares, and Clarabel's answers."""
+"""Projection on a polytope, by either kernel: a certificate of non-negative least squares, and Clarabel."""
 
 import functools
 from typing import NamedTuple
@@ -12,13 +12,26 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from feasible.solve.bounded_qp import nearest_in_bounded_polytope
 from feasible.solve.qp import nearest_in_polytope
 from tests.reference import TIGHT
 from tests.sets.cases import PRECISIONS
 from tests.solve.polytopes import M, N, polytopes
 
 COUNT = 150
-each_kind = pytest.mark.parametrize("equalities", [0, 2])
+
+
+def many_rows(z: Array, rows: Array, limits: Array, equalities: int) -> Array:
+    """The kernel for many rows, which is told of the box apart."""
+    return nearest_in_bounded_polytope(
+        z, rows[: -2 * N], limits[: -2 * N], -limits[-N:], limits[-2 * N : -N], equalities
+    )
+
+
+KERNELS = {"few rows": nearest_in_polytope, "many rows": many_rows}
+each_kind = pytest.mark.parametrize(
+    ("kernel", "equalities"), [(kernel, equalities) for kernel in KERNELS for equalities in (0, 2)]
+)
 
 
 class Answers(NamedTuple):
@@ -30,13 +43,13 @@ class Answers(NamedTuple):
 
 
 @functools.cache
-def answers(equalities: int, dtype: type) -> Answers:
+def answers(kernel: str, equalities: int, dtype: type) -> Answers:
     rng = np.random.default_rng(equalities)
     rows, limits, _ = polytopes(rng, COUNT, equalities)
     z = np.round(rng.normal(size=(COUNT, N)) * rng.choice([1, 30], (COUNT, 1)) * 64) / 64
 
     def one(z: Array, rows: Array, limits: Array) -> tuple[Array, Array]:
-        project = functools.partial(nearest_in_polytope, rows=rows, limits=limits, equalities=equalities)
+        project = functools.partial(KERNELS[kernel], rows=rows, limits=limits, equalities=equalities)
         x, slope = jax.linearize(project, z)
         return x, jax.vmap(slope, out_axes=1)(jnp.eye(N, dtype=z.dtype))
 
@@ -61,9 +74,9 @@ def multipliers(a: Answers, k: int, equalities: int, slack: float) -> tuple[NDAr
 
 @each_kind
 @pytest.mark.parametrize("dtype", PRECISIONS)
-def test_what_is_missing_to_z_is_a_combination_of_rows_that_bind(equalities: int, dtype: type) -> None:
+def test_what_is_missing_to_z_is_a_combination_of_rows_that_bind(kernel: str, equalities: int, dtype: type) -> None:
     """The optimality conditions: x feasible, z - x = sum of mu_i row_i with mu_i >= 0, zero where a row has room."""
-    a = answers(equalities, dtype)
+    a = answers(kernel, equalities, dtype)
     precision, binding = 256 * float(jnp.finfo(dtype).eps), []
     for k in range(COUNT):
         slack = precision * (1 + float(np.abs(a.z[k]).max()))
@@ -74,8 +87,8 @@ def test_what_is_missing_to_z_is_a_combination_of_rows_that_bind(equalities: int
 
 
 @each_kind
-def test_clarabel_finds_no_nearer_point(equalities: int) -> None:
-    a = answers(equalities, jnp.float64)
+def test_clarabel_finds_no_nearer_point(kernel: str, equalities: int) -> None:
+    a = answers(kernel, equalities, jnp.float64)
     x, rows, limits, z = cp.Variable(N), cp.Parameter((M, N)), cp.Parameter(M), cp.Parameter(N)
     said: list[cp.Constraint] = [rows[equalities:] @ x <= limits[equalities:]]
     said += [rows[:equalities] @ x == limits[:equalities]] if equalities else []
@@ -87,9 +100,9 @@ def test_clarabel_finds_no_nearer_point(equalities: int) -> None:
 
 
 @each_kind
-def test_the_slope_is_the_projector_along_the_rows_that_bind(equalities: int) -> None:
+def test_the_slope_is_the_projector_along_the_rows_that_bind(kernel: str, equalities: int) -> None:
     """Where every binding row has a multiplier, so that no kink is near: I - N^+ N."""
-    a, checked = answers(equalities, jnp.float64), 0
+    a, checked = answers(kernel, equalities, jnp.float64), 0
     for k in range(COUNT):
         found, _ = multipliers(a, k, equalities, 1e-9)
         gaps = a.limits[k] - a.rows[k] @ a.x[k]

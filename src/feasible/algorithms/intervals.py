@@ -35,6 +35,7 @@ from feasible.solve.lp import highest_in_polytope
 Point = Float[Array, " n"]
 Entry = Int[Array, ""]
 SMALLEST = 1e-6  # of a unit row: what is left of it once entries are fixed, below which it says nothing
+ALLOWED = 0.2  # of the set's tolerance
 
 
 def relaxed(region: ActionSet) -> ActionSet:
@@ -90,20 +91,37 @@ def _(region: BudgetBox, entry: Entry, point: Point) -> tuple[Point, Point]:
 @ends.register
 def _(region: Polytope, entry: Entry, point: Point) -> tuple[Point, Point]:
     """Entries before are taken out of the rows: their columns become zeros, and nothing moves them."""
-    rows, limits = region.system()
+    system, bounds = region.system()
     places = jnp.arange(region.dim)
     free = jnp.where(places >= entry, 1.0, 0.0).astype(point.dtype)
-    limits = limits - rows @ jnp.where(places < entry, point, 0.0)
-    rows = rows * free[None]
+    limits = bounds - system @ jnp.where(places < entry, point, 0.0)
+    rows = system * free[None]
     norms = jnp.linalg.norm(rows, axis=1)
     scale = jnp.where(norms > SMALLEST, 1.0 / jnp.where(norms > SMALLEST, norms, 1.0), 0.0)
     ways = jnp.stack([-1.0, 1.0]).astype(point.dtype)[:, None] * jnp.where(places == entry, free, 0.0)[None]
 
     def furthest(way: Array) -> Point:
-        return highest_in_polytope(way, point, rows * scale[:, None], limits * scale, region.A_eq.shape[0])
+        best = highest_in_polytope(way, point, rows * scale[:, None], limits * scale, region.A_eq.shape[0])
+        return _held(region, point, best)
 
     least, most = jax.vmap(furthest)(ways)
     return least, most
+
+
+def _held(region: Polytope, point: Point, best: Point) -> Point:
+    """The furthest on the way from a point of the polytope to another where no row is missed by more than `ALLOWED`.
+
+    In float32 a program whose rows are nearly dependent, once entries are fixed, may end outside: of 20,000 random
+    polytopes one in a thousand by up to a hundred tolerances.
+    """
+    rows, limits = region.system()
+    p = region.A_eq.shape[0]
+    rows, limits = jnp.concatenate([rows, -rows[:p]]), jnp.concatenate([limits, -limits[:p]])
+    before, after = rows @ point - limits, rows @ best - limits
+    allowed = jnp.maximum(before, ALLOWED * region.tolerance)
+    over = after > allowed
+    share = jnp.min(jnp.where(over, (allowed - before) / jnp.where(over, after - before, 1.0), 1.0))
+    return jnp.where(share < 1.0, point + share * (best - point), best)
 
 
 def scaled(region: ActionSet, point: Point) -> tuple[Point, Point]:

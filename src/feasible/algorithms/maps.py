@@ -13,9 +13,9 @@ set is flat (allocations, equalities), v = B y with the d orthonormal columns B 
 outputs. An output u is in units of the box: y = B^T (m - c) + w u, m the box's middle and w its half widths as the hull
 sees them, so that without equalities c + v is the action m + (high - low)/2 u.
 
-The centre of a set may jump where the set moves with the state (of `Polytope`, where another largest ball takes over);
-maps jump with it, and actions stay inside. A centre on the boundary has no gauge: answers are then NaN, which no
-environment gets.
+The centre of a set may jump where the set moves with the state: of `Polytope`, where another largest ball takes over,
+of `PositivePowerBox` and `HalfSpaceBox`, where a weight changes its sign. Maps jump with it, and actions stay inside. A
+centre on the boundary has no gauge: answers are then NaN, which no environment gets.
 """
 
 from abc import abstractmethod

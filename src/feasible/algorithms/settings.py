@@ -124,7 +124,7 @@ class ARAMSettings(TypedDict, total=False):
     copies: int
 
 
-class OnPolicySettings(TypedDict, total=False):
+class RolloutSettings(TypedDict, total=False):
     """Of all that learn from rollouts."""
 
     horizon: int
@@ -136,13 +136,18 @@ class OnPolicySettings(TypedDict, total=False):
     rate: float
     hidden_layers: Units
     hidden: Hidden
+    normalised: bool
+    warmup: int
+
+
+class OnPolicySettings(RolloutSettings, total=False):
+    """Of those with a Gaussian policy."""
+
     log_std: float
     bounded: bool
-    normalised: bool
     capg: bool
     map: Literal["projection", "radial", "truncated"]
     directions: int
-    warmup: int
 
 
 class PPOSettings(OnPolicySettings, total=False):
@@ -150,6 +155,14 @@ class PPOSettings(OnPolicySettings, total=False):
 
     clip: float
     entropy_weight: float
+
+
+class SequentialPPOSettings(RolloutSettings, total=False):
+    """Of `SequentialPPO`."""
+
+    clip: float
+    entropy_weight: float
+    head_units: int
 
 
 class TRPOSettings(OnPolicySettings, total=False):

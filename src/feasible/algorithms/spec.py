@@ -4,7 +4,6 @@ import gymnasium as gym
 import jax.numpy as jnp
 import numpy as np
 from gymnasium.spaces.utils import flatdim
-from gymnasium.vector import VectorWrapper
 
 from feasible.algorithms.base import Spec
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv
@@ -15,9 +14,7 @@ def spec_of(env: ConstrainedEnv | ConstrainedVectorEnv) -> Spec:
     """The spec of a constrained environment or of one of its copies, or a sentence that says what does not fit."""
     if isinstance(env, ConstrainedVectorEnv):
         observations, actions = env.single_observation_space, env.single_action_space
-        copies = env.env
-        while isinstance(copies, VectorWrapper):
-            copies = copies.env
+        copies = env.env.unwrapped
         singles = getattr(copies, "envs", None)  # where the copies are no more than these
         length = time_limit(singles[0]) if singles else getattr(copies, "episode_length", None)
     else:

@@ -36,9 +36,9 @@ def _five_fair() -> "Algorithms":
 
 
 def _five_field() -> "Algorithms":
-    from feasible.catalogue.other_suites import aram
+    from feasible.catalogue.other_suites import aram, sequential
 
-    return {"aram": aram(steps=100_000, reward_scale=100.0, reward_shift=2.0)}
+    return {"aram": aram(steps=100_000, reward_scale=100.0, reward_shift=2.0), "ppo-sequential": sequential()}
 
 
 TASKS = (

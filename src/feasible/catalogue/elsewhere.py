@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from feasible.catalogue.task import Task
-from feasible.errors import TaskNotFoundError
+from feasible.errors import TaskNotFoundError, first_line
 
 GROUP = "feasible.tasks"
 """The group of entry points in which a package announces tasks: NAME = "module:attribute"."""
@@ -44,8 +44,7 @@ def imported(name: str) -> Task:
             "where Python finds packages (PYTHONPATH)."
         ) from cause
     except (Exception, SystemExit) as cause:
-        said = str(cause).strip().partition("\n")[0].rstrip(".")
-        raise TaskNotFoundError(f"task: importing {module_name!r} failed: {type(cause).__name__}: {said}.") from cause
+        raise TaskNotFoundError(f"task: importing {module_name!r} failed: {first_line(cause)}.") from cause
     found = vars(module).get(attribute)
     if isinstance(found, Task):
         return found

@@ -105,6 +105,13 @@ def _ppo(**settings: object) -> "Callable[[Spec], Algorithm]":
     return make
 
 
+def _sequential(spec: "Spec") -> "Algorithm":
+    from feasible.algorithms.sequential import SequentialPPO
+
+    del spec
+    return SequentialPPO(discount=0.99, trace=0.95)
+
+
 def _trpo(capg: bool) -> "Callable[[Spec], Algorithm]":
     def make(spec: "Spec") -> "Algorithm":
         from feasible.algorithms.trpo import TRPO
@@ -273,6 +280,13 @@ METHODS = (
         "ARAM",
         "soft actor-critic with acceptance-rejection: rejected proposals are steps of an augmented process",
         _aram,
+    ),
+    Method(
+        "ppo-sequential",
+        "PPO, entry by entry",
+        "proximal policy optimisation whose entries are drawn one after the other from the intervals that remain",
+        _sequential,
+        sets="boxes, allocations, budgets, polytopes",
     ),
     Method(
         "ppo-capg",

@@ -21,9 +21,9 @@ def _fair() -> "Algorithms":
 
 
 def _field() -> "Algorithms":
-    from feasible.catalogue.other_suites import aram
+    from feasible.catalogue.other_suites import aram, sequential
 
-    return {"aram": aram(steps=500_000, reward_scale=10.0)}
+    return {"aram": aram(steps=500_000, reward_scale=10.0), "ppo-sequential": sequential()}
 
 
 def _field_20() -> "Algorithms":

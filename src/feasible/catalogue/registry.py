@@ -49,7 +49,7 @@ def find_task(name: str) -> Task:
     others = announced()
     if name in others:
         return imported(others[name])
-    raise TaskNotFoundError(str(unknown("task", name, [*TASKS, *others])))
+    raise TaskNotFoundError(f"{unknown('task', name, [*TASKS, *others])} A task of your own is module:name.")
 
 
 def name_of(task: Task) -> str | None:
@@ -62,6 +62,18 @@ def known_as(task: "str | Task") -> str:
     if isinstance(task, str):
         return task
     return name_of(task) or register_task(task).name
+
+
+def known_here_only(name: str) -> bool:
+    """Whether a task was registered in this process and others would not find it, or would find another by its name:
+    one that an installed package announces."""
+    registered = TASKS.get(name)
+    if registered is None or OURS.get(name) is registered:
+        return False
+    try:
+        return imported(announced()[name]) is not registered
+    except (KeyError, TaskNotFoundError):
+        return True
 
 
 def find_method(name: str) -> Method:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
 
+from feasible.errors import first_line
+
 if TYPE_CHECKING:
     from feasible.algorithms.base import Algorithm, Spec
     from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Constraint, OnInfeasible
@@ -157,9 +159,8 @@ class Task:
         except Exception as cause:
             if self.constraint is None:  # one of ours, whose errors name their options
                 raise
-            said = str(cause).strip().partition("\n")[0].rstrip(".")
             raise ValueError(
-                f"Task: the environment of {self.name!r} could not be made: {type(cause).__name__}: {said}."
+                f"Task: the environment of {self.name!r} could not be made: {first_line(cause)}."
             ) from cause
         if not isinstance(env, gym.Env):
             raise ValueError(f"Task: make of {self.name!r} must return a Gymnasium environment, not {env!r:.80}.")

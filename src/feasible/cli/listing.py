@@ -1,6 +1,8 @@
 """`feasible tasks` and `feasible algos`: tables of what there is, for people; lists where the terminal is narrow."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -8,31 +10,36 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from feasible.catalogue.task import Task
+
 
 NARROW = 100
 """Columns below which a table would be all gaps and broken lines."""
 
 
-def tasks() -> None:
-    """List the tasks and their constraints."""
+def tasks(names: Annotated[tuple[str, ...], tyro.conf.Positional] = ()) -> None:
+    """List the tasks and their constraints.
+
+    Args:
+        names: Tasks to list, your own as module:name. Not given: ours, and the names of those of installed packages.
+    """
     from rich.markup import escape
 
-    from feasible.catalogue.registry import TASKS
-    from feasible.catalogue.task import DEFAULT
+    from feasible.catalogue.elsewhere import announced
+    from feasible.catalogue.registry import TASKS, find_task
 
     headings = ("obs", "action", "episode", "training")
-    rows = []
-    for task in TASKS.values():
-        sizes = (task.observation_size, task.action_size, task.episode_length, task.steps)
-        presets = f"presets: {', '.join([*task.presets, DEFAULT])}"
-        words = f"[cyan]{escape(task.words)}[/cyan]" if task.words else ""
-        about = "\n".join(filter(None, (escape(task.title), words, f"[dim]{escape(presets)}[/dim]")))
-        rows.append((task.name, about, *("open" if size is None else f"{size:,}" for size in sizes)))
+    listed = {name: find_task(name) for name in names} if names else TASKS
+    rows = [(name, *_about(task)) for name, task in listed.items()]
+    if not names:
+        others = {name: place for name, place in announced().items() if name not in TASKS}
+        rows += [(escape(name), f"{escape(place)}, of a package", *[""] * 4) for name, place in others.items()]
     caption = "Sizes are numbers of entries, lengths are steps. The first preset is the one that --preset omits."
     title, console = "Tasks: --task, feasible.make(name)", _console()
     if console.width < NARROW:
         named = [
-            (name, about, ", ".join(map(" ".join, zip(headings, sizes, strict=True)))) for name, about, *sizes in rows
+            (name, about, ", ".join(f"{heading} {size}" for heading, size in zip(headings, sizes, strict=True) if size))
+            for name, about, *sizes in rows
         ]
         _print_list(console, title, named, caption)
         return
@@ -44,12 +51,31 @@ def tasks() -> None:
     _print_table(console, table, rows, caption)
 
 
-def algos() -> None:
-    """List the algorithms and what they do."""
+def _about(task: "Task") -> tuple[str, ...]:
+    """What is said of a task, and its sizes and lengths."""
+    from rich.markup import escape
+
+    from feasible.catalogue.task import DEFAULT
+
+    sizes = (task.observation_size, task.action_size, task.episode_length, task.steps)
+    presets = f"presets: {', '.join([*task.presets, DEFAULT])}"
+    words = f"[cyan]{escape(task.words)}[/cyan]" if task.words else ""
+    about = "\n".join(filter(None, (escape(task.title), words, f"[dim]{escape(presets)}[/dim]")))
+    return about, *("open" if size is None else f"{size:,}" for size in sizes)
+
+
+def algos(task: str | None = None) -> None:
+    """List the algorithms and what they do.
+
+    Args:
+        task: Say which of them is recommended on this task, which may be your own (module:name).
+    """
     from feasible.catalogue.registry import METHODS
 
     rows = [(method.name, method.title, method.summary, method.sets) for method in METHODS.values()]
     caption = "--algo recommended: the one of them that our comparison recommends on the task (docs/beyond.md)."
+    if task is not None:
+        caption = _recommended(task)
     title, console = "Methods: --algo", _console()
     if console.width < NARROW:
         named = [(name, f"{shown}: {summary}", f"sets: {sets}") for name, shown, summary, sets in rows]
@@ -61,6 +87,17 @@ def algos() -> None:
     table.add_column("what it does", ratio=1)
     table.add_column("sets")
     _print_table(console, table, rows, caption)
+
+
+def _recommended(task: str) -> str:
+    from feasible.catalogue.recommended import CHOICES, ELSEWHERE
+    from feasible.catalogue.registry import find_task
+
+    find_task(task)
+    choice = CHOICES.get(task, ELSEWHERE)
+    changes = "".join(f", {name}={value}" for name, value in choice.changes.items())
+    why = "" if task in CHOICES else ": our choice where we have compared nothing"
+    return f"--algo recommended on {task}: {choice.algo}{changes}{why} (docs/beyond.md)."
 
 
 def _console() -> "Console":
@@ -90,5 +127,5 @@ def _print_list(console: "Console", title: str, rows: "Sequence[tuple[str, str, 
     console.print(f"[italic]{title}[/italic]", highlight=False)
     for name, about, more in rows:
         console.print(f"\n[bold]{name}[/bold]", highlight=False)
-        console.print(Padding(f"{about}\n[dim]{more}[/dim]", (0, 0, 0, 2)), highlight=False)
+        console.print(Padding(f"{about}\n[dim]{more}[/dim]".rstrip(), (0, 0, 0, 2)), highlight=False)
     console.print(f"\n[dim italic]{caption}[/dim italic]", highlight=False)

@@ -71,6 +71,16 @@ class Watched(Boxed):
         )
 
 
+def one_dimensional(space: gym.Space, what: str) -> gym.spaces.Box:
+    """The space of actions, or a sentence that says what does not fit; `what` names it."""
+    if isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
+        return space
+    fix = "constraints are on continuous actions, so let the environment have these, or map them with a wrapper"
+    if isinstance(space, gym.spaces.Box):
+        fix = "flatten it with a Gymnasium wrapper first"
+    raise ValueError(f"{what} must be a one-dimensional Box, got {space}; {fix}.")
+
+
 def fixed(feasible_set: ActionSet) -> Constraint:
     """The constraint that is the same set at every observation."""
 

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from feasible.compiling import ToldOnce
 from feasible.constraints.action_box import Constraint, Observation, Watched, certified
 from feasible.constraints.observations import layout_behind
 from feasible.errors import EmptySetError, InfeasibleActionError
@@ -44,10 +45,10 @@ class Judge:
                 left, _ = certified(constraint, feasible_set, executed)
             return Verdict(executed, violation, left, tolerance)
 
-        self._verdict = jax.jit(jax.vmap(verdict) if batched else verdict)
+        self._verdict = ToldOnce("the test of actions", jax.jit(jax.vmap(verdict) if batched else verdict))
 
     def __call__(self, obs: Observation, action: NDArray[np.floating]) -> Verdict:
-        return self._verdict(obs, action)
+        return self._verdict.call(obs, action)
 
     def set_fault(self, obs: Observation, who: str) -> ValueError | None:
         """What is wrong with the feasible set of an observation itself, whatever the action."""
@@ -98,8 +99,9 @@ class Judge:
     def _short(self, obs: Observation) -> str:
         layout = layout_behind(self.constraint)
         if layout is not None:
-            told = jax.tree.map(
-                lambda leaf: np.round(np.asarray(leaf, float), 4).tolist(), layout.rebuild(jnp.asarray(obs))
-            )
-            return f"{told!r:.400}"
+            return f"{jax.tree.map(_rounded, layout.rebuild(jnp.asarray(obs)))!r:.400}"
         return np.array2string(np.asarray(obs), precision=4, threshold=16) if isinstance(obs, np.ndarray) else repr(obs)
+
+
+def _rounded(leaf: Array) -> object:
+    return leaf.tolist() if leaf.dtype.kind in "iub" else np.round(np.asarray(leaf, float), 4).tolist()

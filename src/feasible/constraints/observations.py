@@ -1,12 +1,14 @@
 """Observations with a structure: one float32 vector for networks, and the structure again, from it, for constraints.
 
     Box (of any shape)             its numbers, row by row           float32 of its shape
+    Box of integers or bools       its numbers, row by row           its own dtype, of its shape
     Discrete, MultiDiscrete        a one-hot part for each choice    int32 of its shape
     MultiBinary                    its zeros and ones                int32 of its shape
     Dict, Tuple (nested)           their entries, one after another  a dict, a tuple
 
-The vector is that of `gymnasium.spaces.flatten`, rounded to float32. Environment and driver both judge by what
-`rebuild` makes of the vector, hence by the same numbers. Observations of a one-dimensional Box are vectors already.
+The vector is that of `gymnasium.spaces.flatten`, rounded to float32, which has all integers up to 2^24. Environment and
+driver both judge by what `rebuild` makes of the vector, hence by the same numbers. Observations of a one-dimensional
+Box of floats are vectors already.
 """
 
 from abc import ABC, abstractmethod
@@ -17,6 +19,7 @@ from functools import cached_property
 from typing import Any
 
 import gymnasium as gym
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -47,7 +50,8 @@ class Layout(ABC):
 
     @abstractmethod
     def rebuild(self, flat: Float[Array, " o"]) -> Observation:
-        """The observation of a vector, as constraints see it: float32 and int32. Pure JAX."""
+        """The observation of a vector, as constraints see it: float32, int32, integers of a Box as it has them. Pure
+        JAX."""
 
     @abstractmethod
     def batched(self, obs: Any, where: str = "obs") -> Any:
@@ -92,7 +96,8 @@ class Numbers(Layout):
     """The numbers of a Box, or the zeros and ones of a MultiBinary."""
 
     shape: tuple[int, ...]
-    whole: bool = False
+    dtype: str = "float32"
+    """As constraints see them; without JAX's 64-bit mode, of 32 bits at most."""
 
     @cached_property
     def size(self) -> int:
@@ -103,7 +108,9 @@ class Numbers(Layout):
 
     def rebuild(self, flat: Float[Array, " o"]) -> Observation:
         numbers = flat.reshape(self.shape)
-        return jnp.round(numbers).astype(jnp.int32) if self.whole else numbers
+        if self.dtype == "float32":
+            return numbers
+        return jnp.round(numbers).astype(jax.dtypes.canonicalize_dtype(self.dtype))
 
     def batched(self, obs: Any, where: str = "obs") -> Any:
         return _one(obs)
@@ -219,7 +226,7 @@ class Structured:
 
 def layout_of(space: gym.Space) -> Layout | None:
     """The layout of a space's observations, None for those that are vectors; or a sentence on what has none."""
-    if isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
+    if isinstance(space, gym.spaces.Box) and len(space.shape) == 1 and space.dtype.kind == "f":
         return None
     return _layout(space, "obs")
 
@@ -251,9 +258,9 @@ def _layout(space: gym.Space, where: str) -> Layout:
                 "(agents of other libraries may see images in a constrained environment)."
             )
         case gym.spaces.Box():
-            return Numbers(space.shape)
+            return Numbers(space.shape, "float32" if space.dtype.kind == "f" else space.dtype.name)
         case gym.spaces.MultiBinary():
-            return Numbers(space.shape, whole=True)
+            return Numbers(space.shape, "int32")
         case gym.spaces.Discrete():
             return Choices((), (int(space.n),), (int(space.start),))
         case gym.spaces.MultiDiscrete():

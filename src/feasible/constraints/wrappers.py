@@ -11,7 +11,7 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
-from feasible.constraints.action_box import Constraint, Observation, in_action_box
+from feasible.constraints.action_box import Constraint, Observation, in_action_box, one_dimensional
 from feasible.constraints.judge import Judge, OnInfeasible
 from feasible.constraints.observations import Layout, judged_by, layout_of
 from feasible.constraints.outcomes import (
@@ -22,8 +22,11 @@ from feasible.constraints.outcomes import (
     stepped,
     stepped_copies,
 )
+from feasible.constraints.states import State, restore, saved
 from feasible.errors import InfeasibleActionError, InvalidStepError
 from feasible.sets.base import ActionSet
+
+JUDGED, IGNORED = "judged_observation", "ignored_actions"  # in saved states
 
 
 class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
@@ -33,8 +36,9 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
     `"project"` executes the set's answer to it, and reports both under `executed_action` and `proposed_violation` in
     `info`. The constraint is at hand as `env.constraint`, the current set as `env.action_set()`.
 
-    Of observations with a structure (a Dict, say) the constraint sees the structure, in float32 and int32. Then
-    `env.layout` is not None, `env.constraint` is a function of their vectors, and `env.layout.flat(obs)` is the vector.
+    Of observations with a structure (a Dict, say) the constraint sees the structure: numbers in float32, choices in
+    int32, integers of a Box in its own dtype. Then `env.layout` is not None, `env.constraint` is a function of their
+    vectors, and `env.layout.flat(obs)` is the vector.
     """
 
     task: object = None
@@ -95,15 +99,15 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
         """Say that the environment underneath was moved past this wrapper: nothing is stepped before a reset."""
         self._obs = None
 
-    def get_state(self) -> dict[str, NDArray]:
+    def get_state(self) -> State:
         """The complete state of the environment underneath, with the observation the next action is judged by."""
         _check_reset(self._obs)
-        return {**self.env.get_wrapper_attr("get_state")(), "judged_observation": np.asarray(self._obs)}
+        return {**saved(self.env), JUDGED: np.asarray(self._obs)}
 
-    def set_state(self, state: dict[str, NDArray]) -> None:
+    def set_state(self, state: State) -> None:
         rest = dict(state)
-        obs = rest.pop("judged_observation")
-        self.env.get_wrapper_attr("set_state")(rest)
+        obs = rest.pop(JUDGED)
+        restore(self.env, rest)
         self._obs = _copy(obs)
 
 
@@ -174,15 +178,16 @@ class ConstrainedVectorEnv(VectorWrapper):
         """Say that the copies were moved past this wrapper: nothing is stepped before a reset."""
         self._obs, self._ignored = None, np.zeros(self.num_envs, bool)
 
-    def get_state(self) -> dict[str, NDArray]:
+    def get_state(self) -> State:
+        """The complete state of all copies, with the observations the next actions are judged by and which are not."""
         _check_reset(self._obs)
-        return {**self.env.get_state(), "judged_observation": np.asarray(self._obs)}  # pyright: ignore[reportAttributeAccessIssue]
+        return {**saved(self.env), JUDGED: np.asarray(self._obs), IGNORED: self._ignored.copy()}
 
-    def set_state(self, state: dict[str, NDArray]) -> None:
+    def set_state(self, state: State) -> None:
         rest = dict(state)
-        obs = rest.pop("judged_observation")
-        self.env.set_state(rest)  # pyright: ignore[reportAttributeAccessIssue]
-        self._obs = _copy(obs)
+        obs, ignored = rest.pop(JUDGED), rest.pop(IGNORED)
+        restore(self.env, rest)
+        self._obs, self._ignored = _copy(obs), np.array(ignored)
 
 
 @overload
@@ -228,11 +233,7 @@ def _in_spaces(
     constraint: Constraint, action_space: gym.Space, observation_space: gym.Space, layout: Layout | None
 ) -> Constraint:
     """The constraint in the action space, on what actions are judged by, or a sentence that says what does not fit."""
-    if not isinstance(action_space, gym.spaces.Box) or len(action_space.shape) != 1:
-        raise ValueError(
-            f"constrain: the action space must be a one-dimensional Box, got {action_space}; "
-            "flatten it with a Gymnasium wrapper first."
-        )
+    actions = one_dimensional(action_space, "constrain: the action space")
     obs = observation_space.sample()
     if layout is not None:
         constraint, obs = judged_by(constraint, layout), layout.flat(obs)
@@ -252,12 +253,12 @@ def _in_spaces(
     if not isinstance(feasible_set, ActionSet):
         found = "an array" if isinstance(feasible_set, jax.ShapeDtypeStruct) else type(feasible_set).__name__
         raise ValueError(f"constrain: the constraint must return an ActionSet, got {found}.")
-    if feasible_set.dim != action_space.shape[0]:
+    if feasible_set.dim != actions.shape[0]:
         raise ValueError(
             f"constrain: the constraint's sets have dim {feasible_set.dim}, but the action space "
-            f"has {action_space.shape[0]} entries."
+            f"has {actions.shape[0]} entries."
         )
-    return in_action_box(constraint, action_space, obs)
+    return in_action_box(constraint, actions, obs)
 
 
 def _layout(space: gym.Space) -> Layout | None:

@@ -16,7 +16,7 @@ from feasible.report.tables import all_tables
 from feasible.run.disk.archive import write_atomically
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """Where a report is, what it is of, and what was left out of it or must be known."""
 
@@ -27,6 +27,11 @@ class Report:
     @property
     def runs(self) -> int:
         return sum(len(group.runs) for group in self.groups)
+
+    def __repr__(self) -> str:
+        """Such as `Report of 8 runs, 2 notes: report/index.html`."""
+        notes = f", {len(self.notes)} note{'s' * (len(self.notes) != 1)}" if self.notes else ""
+        return f"Report of {self.runs} run{'s' * (self.runs != 1)}{notes}: {self.page}"
 
 
 def write_report(root: Path, out: Path, folders: Sequence[Path] | None = None, title: str = "") -> Report:

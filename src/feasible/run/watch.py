@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Self
 
+from feasible.compiling import LOG
 from feasible.run.config import RunConfig
 
 # One line of metrics.jsonl.
@@ -38,6 +39,13 @@ class Watcher:
 
     def saved(self) -> None:
         """After every checkpoint."""
+
+
+class Logged(Watcher):
+    """Tells the logger `feasible` what a person must know; for programs, which have no bar."""
+
+    def warned(self, says: str) -> None:
+        LOG.warning(says)
 
 
 class Watchers(Watcher):

@@ -3,13 +3,15 @@
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from numpy.typing import NDArray
 
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, require, scalar
 from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn, entries
 from feasible.sets.box import Bound, box_exit, inside, ordered_bounds, tighter
 from feasible.sets.sampling import gaussian, hit_and_run
-from feasible.solve.breakpoints import fill_by_worth, nearest_on_budget
+from feasible.solve.breakpoints import fill_by_worth, nearest_on_budget, nearest_on_budget_in_a_loop
+from feasible.solve.splitting import Projection
 
 
 class Allocation(ActionSet):
@@ -57,6 +59,11 @@ class Allocation(ActionSet):
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         return nearest_on_budget(z, jnp.ones_like(z), self.low, self.high, self.total, equality=True)
 
+    @property
+    def pieces(self) -> tuple[Projection, ...]:
+        ones = jnp.ones_like(self.low)
+        return (lambda z: nearest_on_budget_in_a_loop(z, ones, self.low, self.high, self.total, equality=True),)
+
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         filled = fill_by_worth(g, jnp.ones_like(g), self.high - self.low, self.total - jnp.sum(self.low))
@@ -88,10 +95,7 @@ class Allocation(ActionSet):
         return self.dim - 1
 
     def hull_basis(self) -> Float[Array, "n d"]:
-        """Helmert's: column j has 1 in its first j entries and -j in the next, over sqrt(j (j + 1))."""
-        i, j = np.arange(self.dim)[:, None], np.arange(1, self.dim)[None, :]
-        columns = np.where(i < j, 1.0, np.where(i == j, -j, 0.0)) / np.sqrt(j * (j + 1.0))
-        return jnp.asarray(columns, self.dtype)
+        return jnp.asarray(level_basis(self.dim), self.dtype)
 
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
@@ -158,6 +162,11 @@ class AllocationAtMost(ActionSet):
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         return nearest_on_budget(z, jnp.ones_like(z), self.low, self.high, self.total, equality=False)
 
+    @property
+    def pieces(self) -> tuple[Projection, ...]:
+        ones = jnp.ones_like(self.low)
+        return (lambda z: nearest_on_budget_in_a_loop(z, ones, self.low, self.high, self.total, equality=False),)
+
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         room = jnp.where(g > 0, self.high - self.low, 0.0)
@@ -210,3 +219,9 @@ def allocation_fields(owner: str, total: Numbers, low: Numbers, high: Numbers, *
     if equality:
         require(owner, total <= jnp.sum(high) + slack, "total must not exceed the sum of high", EmptySetError)
     return [total, low, high]
+
+
+def level_basis(dim: int) -> NDArray[np.floating]:
+    """Directions that keep the sum, orthonormal. Helmert's: column j has j ones and then -j, over sqrt(j (j + 1))."""
+    i, j = np.arange(dim)[:, None], np.arange(1, dim)[None, :]
+    return np.where(i < j, 1.0, np.where(i == j, -j, 0.0)) / np.sqrt(j * (j + 1.0))

@@ -11,7 +11,8 @@ from feasible.sets.arguments import Numbers, floats, require, scalar, vectors
 from feasible.sets.base import ActionSet, compiled, drawn, entries
 from feasible.sets.box import Bound, box_exit, narrower
 from feasible.sets.sampling import hit_and_run
-from feasible.solve.breakpoints import convex_chord, convex_exit
+from feasible.solve.breakpoints import OnBudget, convex_chord, convex_exit, nearest_on_budget_in_a_loop
+from feasible.solve.splitting import Projection
 
 
 class BudgetBox(ActionSet):
@@ -36,6 +37,14 @@ class BudgetBox(ActionSet):
     @abstractmethod
     def loads(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
         """What each coordinate of an action draws from the budget."""
+
+    @abstractmethod
+    def nearest(self, z: Float[Array, " n"], on_budget: OnBudget) -> Float[Array, " n"]:
+        """The projection, by one of the layouts of its kernel."""
+
+    @property
+    def pieces(self) -> tuple[Projection, ...]:
+        return (lambda z: self.nearest(z, nearest_on_budget_in_a_loop),)
 
     def load(self, a: Float[Array, " n"]) -> Float[Array, ""]:
         return jnp.sum(self.loads(a))

@@ -16,7 +16,7 @@ from feasible.solve.splitting import Projection, minimise_over_intersection
 from feasible.solve.two_budgets import Budgets, highest_in_budgets, nearest_in_budgets
 
 NEWTON_STEPS = 10
-PULLS = (False, True, True)  # steps in after the splitting: along the normal, then to the least energy
+PULLS = 2  # steps in after the splitting, to the least energy; the first is along the normal
 
 
 class EllipsoidBox(ActionSet):
@@ -182,15 +182,15 @@ class EllipsoidBox(ActionSet):
     def _scaled_in(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
         """The point after some steps towards the ellipsoid; then on the ray to the origin, where it is still outside by
         more than rounding. The ray alone is long where the normal is steep, and leaves the nearest point."""
-        for to_the_least in PULLS:
-            a = self._stepped_in(a, to_the_least)
+        a = self._stepped_in(a, to_the_least=False)
+        a = jax.lax.fori_loop(0, PULLS, lambda _, x: self._stepped_in(x, to_the_least=True), a)
         energy = self.energy(a)
         rounding = 8 * jnp.finfo(self.dtype).eps * self.scale
         over = energy - self.level > rounding * (self.slopes()[0] + rounding * jnp.linalg.norm(self.Q))
         share = jnp.sqrt(jnp.where(over, self.level / jnp.where(over, energy, 1.0), 1.0))
         return a * jnp.where(over, share * (1.0 - 2.0 * jnp.finfo(self.dtype).eps), 1.0)
 
-    def _stepped_in(self, a: Float[Array, " n"], to_the_least: bool) -> Float[Array, " n"]:
+    def _stepped_in(self, a: Float[Array, " n"], *, to_the_least: bool) -> Float[Array, " n"]:
         """The point where a ray in the coordinates off their bounds comes to the ellipsoid, if `a` is outside: along
         the normal, or to the least energy, which does not zigzag in thin slabs. The smaller root of
         energy(a - s normal) = level, without cancellation."""
@@ -239,12 +239,24 @@ def nearest_in_ellipsoid(
 
     a = (I + t Q)^-1 z with the t >= 0 that solves the secular equation phi(t) = sum_i q_i y_i^2 / (1 + t q_i)^2 = level
     (y the coordinates of z in Q's eigenvectors). Newton on 1/sqrt(phi), which is concave, converges from the left
-    without overshooting; it starts at the largest t that one term alone demands. Derivatives: one Newton step on
-    (a + t Q a - z, a'Q a - level) = 0 with a frozen Jacobian.
+    without overshooting; it starts at the largest t that one term alone demands. Derivatives in z, Q and level: those
+    of the implicit function theorem for (a + t Q a - z, a'Q a - level) = 0.
     """
-    y, target = stop_gradient(z) @ vectors, stop_gradient(level)
-    positive = target > 0
-    goal = jnp.where(positive, target, 1.0)
+    return _nearest_and_price(z, Q, level, eigenvalues, vectors)[0]
+
+
+@jax.custom_jvp
+def _nearest_and_price(
+    z: Float[Array, " n"],
+    Q: Float[Array, "n n"],
+    level: Float[Array, ""],
+    eigenvalues: Float[Array, " n"],
+    vectors: Float[Array, "n n"],
+) -> tuple[Float[Array, " n"], Float[Array, ""], Float[Array, ""]]:
+    """The nearest point, its t, and 1 where z is outside."""
+    y = z @ vectors
+    positive = level > 0
+    goal = jnp.where(positive, level, 1.0)
     sloped = eigenvalues > 0
     curve = jnp.where(sloped, eigenvalues, 1.0)
     alone = jnp.where(sloped, (jnp.sqrt(eigenvalues / goal) * jnp.abs(y) - 1.0) / curve, 0.0)
@@ -257,23 +269,32 @@ def nearest_in_ellipsoid(
         return jnp.maximum(t + jnp.where(fall > 0, step, 0.0), 0.0)
 
     t = jax.lax.fori_loop(0, NEWTON_STEPS, newton, jnp.maximum(jnp.max(alone), 0.0))
-    shrink = jnp.where(positive, 1.0 / (1.0 + t * eigenvalues), jnp.where(sloped, 0.0, 1.0))
-    lost = jnp.where(positive, t * eigenvalues * shrink, jnp.where(sloped, 1.0, 0.0))
-    a = stop_gradient(z) - (lost * y) @ vectors.T
+    lost = jnp.where(positive, t * eigenvalues / (1.0 + t * eigenvalues), jnp.where(sloped, 1.0, 0.0))
+    inside = jnp.sum(eigenvalues * y**2) <= level
+    a = jnp.where(inside, z, z - (lost * y) @ vectors.T)
+    return a, jnp.where(inside | ~positive, 0.0, t), jnp.where(inside, 0.0, 1.0).astype(t.dtype)
+
+
+@_nearest_and_price.defjvp
+def _(
+    primals: tuple[Array, Array, Array, Array, Array], tangents: tuple[Array, Array, Array, Array, Array]
+) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
+    """A point inside moves as z does; on the surface dz - t dQ a is shrunk by (I + t Q)^-1, with the price t changing
+    so that the energy follows the level. Of the spectrum, which only says how Q is inverted, nothing is taken."""
+    a, t, outside = _nearest_and_price(*primals)
+    _, Q, level, eigenvalues, vectors = primals
+    dz, dQ, dlevel, _, _ = tangents
+    pressed = (outside > 0) & (level <= 0) & (eigenvalues > 0)  # on the null space of Q
+    shrink = jnp.where(pressed, 0.0, 1.0 / (1.0 + t * eigenvalues))
 
     def unbend(x: Float[Array, " n"]) -> Float[Array, " n"]:
         return (shrink * (x @ vectors)) @ vectors.T
 
-    normal = a @ stop_gradient(Q)
-    steep = jnp.vdot(normal, unbend(normal))
-    binding = positive & (steep > 0)
-    # Zero but for their derivatives: Q a would bring in its rounding, which t makes large.
-    stationarity = t * ((Q - stop_gradient(Q)) @ a) - (z - stop_gradient(z))
-    gap = a @ (Q - stop_gradient(Q)) @ a - (level - target)
-    change = jnp.where(
-        binding,
-        (gap - 2.0 * jnp.vdot(normal, unbend(stationarity))) / jnp.where(binding, 2.0 * steep, 1.0),
-        0.0,
-    )
-    moved = a - unbend(jnp.where(positive, stationarity, stop_gradient(z) - z) + change * normal)
-    return jnp.where(jnp.sum(eigenvalues * y**2) <= target, z, moved)
+    normal = a @ Q
+    bent = unbend(normal)
+    steep = jnp.vdot(normal, bent)
+    binding = (outside > 0) & (level > 0) & (steep > 0)
+    moved = dz - t * (dQ @ a)
+    gap = jnp.vdot(a, dQ @ a) - dlevel + 2.0 * jnp.vdot(bent, moved)
+    change = jnp.where(binding, gap / jnp.where(binding, 2.0 * steep, 1.0), 0.0)
+    return (a, t, outside), (unbend(moved) - change * bent, jnp.zeros_like(t), jnp.zeros_like(t))

@@ -225,7 +225,7 @@ class Intersection(ActionSet):
     @property
     def _flattest(self) -> ActionSet:
         """The part whose plane must not be left: all linear parts, which may have equalities, are one."""
-        return min(self.parts, key=lambda part: (part.hull_dim, not isinstance(part, _LINEAR)))
+        return min(self.parts, key=lambda part: (part.hull_dim, not isinstance(part, (*_LINEAR, TurnoverAllocation))))
 
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
@@ -271,10 +271,13 @@ class Intersection(ActionSet):
 
 
 def _pieces(parts: Sequence[ActionSet]) -> tuple[Projection, ...]:
-    # Symmetric parts share one bound, so an ellipsoid beside another of them needs no box of its own.
-    boxed = any(isinstance(part, WeightedL1Box | PositivePowerBox | WeightedL1EllipsoidBox) for part in parts)
-    bare = [boxed and isinstance(part, EllipsoidBox) and not part.diagonal for part in parts]
-    return tuple(near for part, b in zip(parts, bare, strict=True) for near in (part.pieces[1:] if b else part.pieces))
+    """The parts' own, without the box of an ellipsoid beside another symmetric part: they share one bound."""
+    boxed, found = any(isinstance(part, _SYMMETRIC) and len(part.pieces) == 1 for part in parts), []
+    for part in parts:
+        bare = boxed and isinstance(part, EllipsoidBox) and len(part.pieces) == 2
+        found += part.pieces[1:] if bare else part.pieces
+        boxed = boxed or isinstance(part, EllipsoidBox)
+    return tuple(found)
 
 
 def _size(parts: Sequence[ActionSet]) -> Float[Array, ""]:
@@ -283,16 +286,24 @@ def _size(parts: Sequence[ActionSet]) -> Float[Array, ""]:
     return jnp.maximum(stop_gradient(0.5 * extent), jnp.finfo(extent.dtype).tiny)
 
 
-@functools.partial(jax.jit, inline=True)
 def _common_centre(parts: tuple[ActionSet, ...]) -> Float[Array, " n"]:
-    centres = [part.centre() for part in parts]
-    mean = functools.reduce(jnp.add, centres) / len(parts)
-    dtype = mean.dtype
+    """The mean of the parts' centres, or what a search finds; where the parts are known, it is only made if needed."""
+    mean, easy = _mean_of_centres(parts)
+    return mean if known(easy) and easy else _searched_centre(parts, mean, easy)
 
-    def inside(x: Float[Array, " n"], depth: Float[Array, ""]) -> Bool[Array, ""]:
-        """Whether x is in every part shrunk about its centre by the depth."""
-        pairs = zip(parts, centres, strict=True)
-        return jnp.all(jnp.stack([part.contains(c + (x - c) / (1.0 - depth)) for part, c in pairs]))
+
+@functools.partial(jax.jit, inline=True)
+def _mean_of_centres(parts: tuple[ActionSet, ...]) -> tuple[Float[Array, " n"], Bool[Array, ""]]:
+    mean = functools.reduce(jnp.add, [part.centre() for part in parts]) / len(parts)
+    return mean, _inside_all(parts, mean, jnp.asarray(WELL_INSIDE, mean.dtype))
+
+
+@functools.partial(jax.jit, inline=True)
+def _searched_centre(
+    parts: tuple[ActionSet, ...], mean: Float[Array, " n"], easy: Bool[Array, ""]
+) -> Float[Array, " n"]:
+    """A point of the parts shrunk about their centres, by the first of the depths at which they have one."""
+    centres, depths = [part.centre() for part in parts], jnp.asarray(DEPTHS, mean.dtype)
 
     def nearest(depth: Float[Array, ""]) -> Float[Array, " n"]:
         keep = 1.0 - depth
@@ -301,15 +312,24 @@ def _common_centre(parts: tuple[ActionSet, ...]) -> Float[Array, " n"]:
             for part, c in zip(parts, centres, strict=True)
             for near in part.pieces
         ]
-        return mean + minimise_over_intersection(
-            shrunk, jnp.zeros_like(mean), _size(parts), curvature=1.0, needed=~easy
-        )
+        return mean + minimise_over_intersection(shrunk, jnp.zeros_like(mean), _size(parts), curvature=1.0)
 
-    depths = jnp.asarray(DEPTHS, dtype)
-    easy = inside(mean, jnp.asarray(WELL_INSIDE, dtype))
-    points = jax.vmap(nearest)(depths)
-    found = jax.vmap(inside)(points, depths)
-    return jnp.where(easy, mean, points[jnp.argmax(found.at[-1].set(True))])
+    def deeper(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        tried, _, _ = state
+        point = nearest(depths[tried])
+        return tried + 1, point, _inside_all(parts, point, depths[tried])
+
+    def unfinished(state: tuple[Array, Array, Array]) -> Bool[Array, ""]:
+        tried, _, found = state
+        return ~found & (tried < len(DEPTHS))
+
+    return jax.lax.while_loop(unfinished, deeper, (jnp.asarray(0), mean, easy))[1]
+
+
+def _inside_all(parts: tuple[ActionSet, ...], x: Float[Array, " n"], depth: Float[Array, ""]) -> Bool[Array, ""]:
+    """Whether x is in every part shrunk about its centre by the depth."""
+    grown = [c + (x - c) / (1.0 - depth) for c in (part.centre() for part in parts)]
+    return jnp.all(jnp.stack([part.contains(y) for part, y in zip(parts, grown, strict=True)]))
 
 
 def _of_one_dtype(parts: Sequence[ActionSet]) -> tuple[ActionSet, ...]:

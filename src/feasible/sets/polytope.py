@@ -11,9 +11,13 @@ from feasible.sets.base import ActionSet, compiled, drawn, entries, rows
 from feasible.sets.box import Bound, inside, ordered_bounds, tighter
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.sets.vertices import enumerate_vertices
+from feasible.solve.bounded_qp import nearest_in_bounded_polytope
 from feasible.solve.lp import chebyshev_centre, highest_in_polytope
 from feasible.solve.qp import nearest_in_polytope
+from feasible.solve.splitting import Projection
 from feasible.solve.working_set import hold_equalities
+
+FEW = 12  # rows or variables up to which a place for each row costs less than looking for one
 
 
 class Polytope(ActionSet):
@@ -105,8 +109,19 @@ class Polytope(ActionSet):
 
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
-        a = nearest_in_polytope(z, *self.system(), self.A_eq.shape[0])
+        a = self._nearest(z)
         return a + stop_gradient(self.pulled_in(a) - a)
+
+    @property
+    def pieces(self) -> tuple[Projection, ...]:
+        return (self._nearest,)
+
+    def _nearest(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
+        rows, limits = self.system()
+        equalities, own = self.A_eq.shape[0], len(rows) - 2 * self.dim
+        if max(own, self.dim) <= FEW:
+            return nearest_in_polytope(z, rows, limits, equalities)
+        return nearest_in_bounded_polytope(z, rows[:own], limits[:own], self.low, self.high, equalities)
 
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:

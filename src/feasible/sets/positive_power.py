@@ -9,7 +9,7 @@ from feasible.sets.arguments import Numbers
 from feasible.sets.base import compiled
 from feasible.sets.budget import BudgetBox
 from feasible.sets.sampling import gaussian
-from feasible.solve.breakpoints import fill_by_worth, nearest_on_budget
+from feasible.solve.breakpoints import OnBudget, fill_by_worth, nearest_on_budget
 
 
 class PositivePowerBox(BudgetBox):
@@ -33,11 +33,14 @@ class PositivePowerBox(BudgetBox):
 
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
+        return self.nearest(z, nearest_on_budget)
+
+    def nearest(self, z: Float[Array, " n"], on_budget: OnBudget) -> Float[Array, " n"]:
         b = self._orientation() * z
         working = b > 0
         weight = jnp.where(working, jnp.abs(self.weights), 0.0)
         lowest = jnp.where(working, 0.0, -self.bound)
-        b = nearest_on_budget(b, weight, lowest, self.bound, self.budget, equality=False)
+        b = on_budget(b, weight, lowest, self.bound, self.budget, equality=False)
         return self._orientation() * b
 
     @compiled

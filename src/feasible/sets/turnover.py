@@ -128,7 +128,7 @@ class TurnoverAllocation(ActionSet):
 
     @property
     def hull_dim(self) -> int:
-        return self.allocation.hull_dim
+        return self.dim - 1
 
     def hull_basis(self) -> Float[Array, "n d"]:
         return self.allocation.hull_basis()

@@ -9,7 +9,7 @@ from feasible.sets.arguments import Numbers
 from feasible.sets.base import compiled
 from feasible.sets.budget import BudgetBox
 from feasible.sets.sampling import gaussian
-from feasible.solve.breakpoints import fill_by_worth, nearest_on_budget
+from feasible.solve.breakpoints import OnBudget, fill_by_worth, nearest_on_budget
 
 
 class WeightedL1Box(BudgetBox):
@@ -34,9 +34,12 @@ class WeightedL1Box(BudgetBox):
 
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
+        return self.nearest(z, nearest_on_budget)
+
+    def nearest(self, z: Float[Array, " n"], on_budget: OnBudget) -> Float[Array, " n"]:
         side = jnp.where(z < 0, -1.0, 1.0).astype(self.dtype)  # never 0: the derivative at z = 0 stays right
         weight = jnp.abs(self.weights)
-        size = nearest_on_budget(side * z, weight, jnp.zeros_like(weight), self.bound, self.budget, equality=False)
+        size = on_budget(side * z, weight, jnp.zeros_like(weight), self.bound, self.budget, equality=False)
         return side * size
 
     @compiled

@@ -26,6 +26,7 @@ UNROLLED = 8
 # A vector as the blocks that one formula runs over: its coordinates, or itself as the only one.
 Blocks = list[Array]
 Spent = Callable[[Float[Array, ""]], Float[Array, ""]]
+OnBudget = Callable[..., Float[Array, " n"]]
 
 
 def whole(x: Float[Array, " n"]) -> Blocks:
@@ -72,6 +73,20 @@ def nearest_on_budget(
         return vectorised(*inputs)
     written_out = functools.partial(_nearest, split=coordinates, equality=equality)
     return jax.lax.platform_dependent(*inputs, default=vectorised, cuda=written_out)
+
+
+def nearest_on_budget_in_a_loop(
+    z: Float[Array, " n"],
+    weights: Float[Array, " n"],
+    low: Float[Array, " n"],
+    high: Float[Array, " n"],
+    budget: Float[Array, ""],
+    *,
+    equality: bool,
+) -> Float[Array, " n"]:
+    """`nearest_on_budget` for the body of a solver, whose passes are many on any device: one layout is traced, not two,
+    which saves most of the time that tracing takes."""
+    return _nearest(z, weights, low, high, budget, split=whole, equality=equality)
 
 
 @functools.partial(jax.jit, static_argnames=("split", "equality"), inline=True)

@@ -34,7 +34,6 @@ ALIKE = 1e-4
 class _Iterate(eqx.Module):
     copies: Float[Array, " m"]
     penalty: Float[Array, ""]
-    jacobian: Float[Array, "m m"]
     level: Float[Array, ""]
     finished: Bool[Array, ""]
     rounds: Int[Array, ""]
@@ -45,19 +44,21 @@ class _Iterate(eqx.Module):
 Consensus = Callable[[Array, Array, Array, Array], Float[Array, " n"]]
 
 
+Fixed = tuple[Float[Array, " m"], Float[Array, ""]]  # copies and penalty
+
+
 def minimise_over_intersection(
     parts: Sequence[Projection],
     target: Float[Array, " n"],
     size: Float[Array, ""],
     *,
     curvature: float,
-    needed: Bool[Array, ""] | bool = True,
 ) -> Float[Array, " n"]:
     """argmin curvature/2 ||x||^2 - target . x over the intersection of the parts, whose points are about `size` long.
 
     curvature 1 and target z give the projection of z; curvature 0 and target g a linear maximiser. The answer lies in
     the first part exactly, in the others to the residual. A round is one Jacobian of k n columns and dense solves of
-    that order, for k + 1 parts. Where the answer is not `needed`, no round is spent on it.
+    that order, for k + 1 parts.
     """
     first, *rest = parts
     k, n = len(rest), target.shape[0]
@@ -68,9 +69,7 @@ def minimise_over_intersection(
     def nearest(copies: Array) -> Float[Array, " kn"]:
         return jnp.concatenate([part(copy) for part, copy in zip(rest, copies.reshape(k, n), strict=True)])
 
-    return newton_on_splitting(
-        consensus, lambda x: jnp.tile(x, k), nearest, target, size, curvature=curvature, needed=needed
-    )
+    return newton_on_splitting(consensus, lambda x: jnp.tile(x, k), nearest, target, size, curvature=curvature)
 
 
 def newton_on_splitting(
@@ -81,14 +80,13 @@ def newton_on_splitting(
     size: Float[Array, ""],
     *,
     curvature: float,
-    needed: Bool[Array, ""] | bool = True,
 ) -> Float[Array, " n"]:
     """argmin curvature/2 ||x||^2 - target . x over the x of a first set whose affine image lies in a second one.
 
     The first set is known by `consensus`, the second by its projection `nearest`; image(x) is about as long as x. The
     residual ends at a few roundings of size, as a rule after 5 to 20 rounds, 300 at most. Derivatives in the target and
-    in all that the functions close over: one Newton step with a frozen Jacobian at the fixed point, which is the
-    implicit function theorem.
+    in all that the functions close over are those of the implicit function theorem: one solve with the Jacobian at the
+    fixed point.
     """
     eps = jnp.finfo(target.dtype).eps
     eye = jnp.eye(jax.eval_shape(image, target).shape[0], dtype=target.dtype)
@@ -96,32 +94,32 @@ def newton_on_splitting(
     # Unit steepness at the size of the set, whatever the target's: then one penalty suits all targets.
     stretch = jnp.maximum(length / size, 1.0) if curvature else jnp.where(length > 0, length, 1.0) / size
     bend, pull = curvature / stretch, target / stretch
-    fixed_pull = stop_gradient(pull)
 
-    def residual(copies: Array, pull: Array, penalty: Array) -> Float[Array, " m"]:
+    def residual(copies: Array, penalty: Array) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+        """What the splitting moves the copies by, and the x that it moves them for."""
         x = image(consensus(copies, pull, bend, penalty))
-        return nearest(2.0 * x - copies) - x
+        return nearest(2.0 * x - copies) - x, x
 
     def unfinished(state: _Iterate) -> Bool[Array, ""]:
         return ~state.finished & (state.rounds < ROUNDS)
 
     def advance(state: _Iterate) -> _Iterate:
-        miss, slope = jax.linearize(lambda v: residual(v, fixed_pull, state.penalty), state.copies)
+        miss, slope, _ = jax.linearize(lambda v: residual(v, state.penalty), state.copies, has_aux=True)
         jacobian = jax.vmap(slope, out_axes=1)(eye)
         level = jnp.max(jnp.abs(miss)) / size
         floors = jnp.stack([jnp.clip(1e-3 * level, 64 * eps, 1e-3), jnp.clip(level, 64 * eps, 0.1)])
         bold, wary = jax.vmap(lambda floor: jnp.linalg.solve(floor * eye - jacobian, miss))(floors)
         strides, fractions = jnp.asarray(STRIDES, target.dtype), jnp.asarray(FRACTIONS, target.dtype)
         steps = jnp.concatenate([jnp.outer(strides, miss), wary[None, :], jnp.outer(fractions, bold)])
-        misses = jax.vmap(lambda step: residual(state.copies + step, fixed_pull, state.penalty))(steps)
-        copies = state.copies + _longest_of_the_best(steps, misses)
+        misses, images = jax.vmap(lambda step: residual(state.copies + step, state.penalty))(steps)
+        chosen = _longest_of_the_best(steps, misses)
+        copies, x = state.copies + steps[chosen], images[chosen]
 
         # Newton squares the residual or is stopped by rounding: close to rounding, a round that does not even halve it
         # is the end.
         stalled = (level > 0.5 * state.level) & (level <= 64 * eps)
         finished = (level <= 4 * eps) | stalled
         rounds = state.rounds + 1
-        x = image(consensus(copies, fixed_pull, bend, state.penalty))
         multipliers = state.penalty * jnp.max(jnp.abs(copies - x)) / size
         phase, age = rounds // PATIENCE, rounds % PATIENCE
         usual = jnp.asarray(PENALTIES, target.dtype)[(phase // 2) % len(PENALTIES)]
@@ -131,30 +129,39 @@ def newton_on_splitting(
         return _Iterate(
             copies=jnp.where(finished, state.copies, rescaled),
             penalty=jnp.where(finished, state.penalty, penalty),
-            jacobian=jacobian,
             level=level,
             finished=finished,
             rounds=rounds,
         )
 
-    begun = _Iterate(
-        copies=jnp.zeros(len(eye), target.dtype),
-        penalty=jnp.asarray(PENALTIES[0], target.dtype),
-        jacobian=eye,
-        level=jnp.asarray(jnp.inf, target.dtype),
-        finished=~jnp.asarray(needed),
-        rounds=jnp.asarray(0),
-    )
-    ended = stop_gradient(jax.lax.while_loop(unfinished, advance, begun))
-    miss = residual(ended.copies, pull, ended.penalty)
-    newton = jnp.linalg.solve(64 * eps * eye - ended.jacobian, miss - stop_gradient(miss))
-    return consensus(ended.copies + newton, pull, bend, ended.penalty)
+    def solved(_: Callable, start: Fixed) -> Fixed:
+        begun = _Iterate(
+            copies=start[0],
+            penalty=start[1],
+            level=jnp.asarray(jnp.inf, target.dtype),
+            finished=jnp.asarray(False),
+            rounds=jnp.asarray(0),
+        )
+        ended = jax.lax.while_loop(unfinished, advance, begun)
+        return ended.copies, ended.penalty
+
+    def equation(fixed: Fixed) -> Fixed:
+        """Zero at the fixed point, whatever the penalty."""
+        return residual(*fixed)[0], jnp.zeros_like(fixed[1])
+
+    def newton(slope: Callable[[Fixed], Fixed], change: Fixed) -> Fixed:
+        jacobian = jax.vmap(lambda e: slope((e, jnp.zeros_like(change[1])))[0], out_axes=1)(eye)
+        return jnp.linalg.solve(jacobian - 64 * eps * eye, change[0]), jnp.zeros_like(change[1])
+
+    start = jnp.zeros(len(eye), target.dtype), jnp.asarray(PENALTIES[0], target.dtype)
+    copies, penalty = jax.lax.custom_root(equation, start, solved, newton)
+    return consensus(copies, pull, bend, penalty)
 
 
-def _longest_of_the_best(steps: Float[Array, "s m"], misses: Float[Array, "s m"]) -> Float[Array, " m"]:
-    """The longest of the steps that leave the smallest residual; the first step where none leaves a finite one."""
+def _longest_of_the_best(steps: Float[Array, "s m"], misses: Float[Array, "s m"]) -> Int[Array, ""]:
+    """Which is the longest of the steps that leave the smallest residual; the first where none leaves a finite one."""
     lengths, reaches = jnp.sum(misses**2, axis=1), jnp.sum(steps**2, axis=1)
     usable = jnp.isfinite(lengths) & jnp.isfinite(reaches)
     best = jnp.min(jnp.where(usable, lengths, jnp.inf))
     alike = usable & (lengths <= (1.0 + ALIKE) * best)
-    return steps[jnp.argmax(jnp.where(alike, reaches, -1.0))]
+    return jnp.argmax(jnp.where(alike, reaches, -1.0))

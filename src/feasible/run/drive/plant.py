@@ -9,8 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
-from gymnasium.wrappers import TimeLimit
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
@@ -26,12 +25,12 @@ from feasible.constraints.outcomes import (
     stepped,
     stepped_copies,
 )
+from feasible.constraints.states import State, restorable, restore, saved
 from feasible.errors import InvalidStepError
 from feasible.run.drive.faults import NotFiniteError, finite, observed_fault
 from feasible.run.drive.wire import Wire, wire_of
 
-State = dict[str, NDArray]
-BEGINNING, LIMIT = "beginning", "time_limit/"
+BEGINNING = "beginning"
 Kind = TypeVar("Kind", gym.Env, VectorEnv)
 
 
@@ -147,7 +146,7 @@ class SinglePlant(Plant[gym.Env]):
 
     def _restart(self, seeds: Sequence[int], step: int) -> NDArray:
         obs, _ = restarted(self.env, self._form, step, seed=seeds[0])
-        self._beginning, self._saves = seeds[0], _restorable(self.env)
+        self._beginning, self._saves = seeds[0], restorable(self.env)
         return np.asarray(flattened(obs, self._form, step))[None]
 
     def step(self, actions: Float[np.ndarray, "1 n"], step: int) -> Steps:
@@ -171,13 +170,13 @@ class SinglePlant(Plant[gym.Env]):
 
     def get_state(self) -> State:
         if self._saves:
-            return _saved(self.env)
+            return saved(self.env)
         return {BEGINNING: np.array(self._beginning)}
 
     def set_state(self, state: State) -> Float[np.ndarray, "1 o"] | None:
         if BEGINNING in state:
             return self.reset([int(state[BEGINNING])])
-        _restore(self.env, state)
+        restore(self.env, state)
         return None
 
 
@@ -224,22 +223,13 @@ class VectorPlant(Plant[VectorEnv]):
 
     @property
     def restorable(self) -> bool:
-        singles = self._singles()
-        return hasattr(self.env, "get_state") or (len(singles) > 0 and all(map(_restorable, singles)))
+        return restorable(self.env)
 
     def get_state(self) -> State:
-        if hasattr(self.env, "get_state"):
-            return self.env.get_state()  # pyright: ignore[reportAttributeAccessIssue]
-        states = [_saved(env) for env in self._singles()]
-        return {f"{copy}/{name}": array for copy, state in enumerate(states) for name, array in state.items()}
+        return saved(self.env)
 
     def set_state(self, state: State) -> None:
-        if hasattr(self.env, "set_state"):
-            self.env.set_state(state)  # pyright: ignore[reportAttributeAccessIssue]
-            return
-        for copy, env in enumerate(self._singles()):
-            own = {name.removeprefix(f"{copy}/"): array for name, array in state.items() if name.startswith(f"{copy}/")}
-            _restore(env, own)
+        restore(self.env, state)
 
     def _final(self, obs: object, step: int, of: str) -> NDArray:
         """The last observation of an episode."""
@@ -247,10 +237,6 @@ class VectorPlant(Plant[VectorEnv]):
             return flattened(obs, self._layout, step, of)
         check_observation(obs, (self.spec.observation_size,), step, of)
         return np.asarray(obs)
-
-    def _singles(self) -> Sequence[gym.Env]:
-        """The single environments, where the copies are no more than these."""
-        return self.env.envs if isinstance(self.env, SyncVectorEnv) else ()
 
 
 def plant_of(env: gym.Env | ConstrainedVectorEnv) -> SinglePlant | VectorPlant:
@@ -287,33 +273,3 @@ def _autoreset(env: ConstrainedVectorEnv) -> AutoresetMode:
 def _episode_seed(seed: int | None, step: int) -> int:
     """The seed of the episode that begins after `step`, far from those of other episodes and of evaluations."""
     return int(np.random.SeedSequence([seed or 0, step, 2]).generate_state(1)[0])
-
-
-def _restorable(env: gym.Env) -> bool:
-    """Whether an environment, reset before, has a state to save: named arrays, as ours do."""
-    if not (env.has_wrapper_attr("get_state") and env.has_wrapper_attr("set_state")):
-        return False
-    state = env.get_wrapper_attr("get_state")()
-    return isinstance(state, dict) and all(isinstance(value, np.ndarray) for value in state.values())
-
-
-def _saved(env: gym.Env) -> State:
-    """The environment's own state, and how far each limit of time around it has come."""
-    return {
-        **env.get_wrapper_attr("get_state")(),
-        **{f"{LIMIT}{k}": np.array(w._elapsed_steps) for k, w in _limits(env)},
-    }
-
-
-def _restore(env: gym.Env, state: State) -> None:
-    env.get_wrapper_attr("set_state")({name: value for name, value in state.items() if not name.startswith(LIMIT)})
-    for k, wrapper in _limits(env):
-        wrapper._elapsed_steps = int(state[f"{LIMIT}{k}"])
-
-
-def _limits(env: gym.Env) -> list[tuple[int, TimeLimit]]:
-    found: list[TimeLimit] = []
-    while isinstance(env, gym.Wrapper):
-        found += [env] if isinstance(env, TimeLimit) else []
-        env = env.env
-    return list(enumerate(found))

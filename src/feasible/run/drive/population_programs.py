@@ -17,6 +17,7 @@ from jax.experimental import io_callback
 from jaxtyping import Array, Float, PyTree, UInt32
 
 from feasible.algorithms.base import Algorithm, Spec
+from feasible.compiling import ToldOnce, said_if_long
 from feasible.run.drive.groups import Wanted, grouped
 from feasible.run.drive.schedule import Due, Schedule
 from feasible.run.drive.step import Carry, Result, Step, flat
@@ -61,9 +62,11 @@ class PopulationPrograms:
         obs = jax.ShapeDtypeStruct((agents, spec.observation_size), spec.low.dtype)
         self.shapes: list[Carry] = [result[0] for result in jax.eval_shape(self._first, keys, obs)]
         self.structure = jax.tree.structure(self.shapes)
-        self._compiled_first = jax.jit(lambda keys, obs: _flat(self._first(keys, obs)))
+        self._compiled_first = ToldOnce(
+            "the beginning of training", jax.jit(lambda keys, obs: _flat(self._first(keys, obs)))
+        )
         self._compiled_begin = jax.jit(self._begin, donate_argnums=0, static_argnums=2)
-        self._compiled_act = jax.jit(self._act, static_argnums=2)
+        self._compiled_act = ToldOnce("the policies", jax.jit(self._act, static_argnums=2))
 
     def stretch(self, step: int, until: int) -> tuple[Program, Loop]:
         """The loop that follows `step` steps: its program, and the loop, which makes some of the steps up to `until`.
@@ -85,7 +88,8 @@ class PopulationPrograms:
             steps = most
         steps = steps or 1
         if steps not in program.loops:
-            program.loops[steps] = self._loop(program, steps)
+            with said_if_long(f"{steps} steps of all agents"):
+                program.loops[steps] = self._loop(program, steps)
         return program, program.loops[steps]
 
     def asked(self, report: Array) -> Float[np.ndarray, "agents packet"]:
@@ -98,7 +102,7 @@ class PopulationPrograms:
 
     def first(self, seeds: Sequence[int], obs: Float[np.ndarray, "agents o"]) -> tuple[Leaves, Array]:
         """The leaves of all carries of new runs, and the report on the first actions."""
-        return self._compiled_first(np.stack([_key_data(seed) for seed in seeds]), obs)
+        return self._compiled_first.call(np.stack([_key_data(seed) for seed in seeds]), obs)
 
     def begin(self, leaves: Leaves, obs: Float[np.ndarray, "agents o"], step: int) -> tuple[Leaves, Array]:
         """The same for runs that have made `step` steps, in new episodes."""
@@ -108,7 +112,7 @@ class PopulationPrograms:
         self, policies: list[PyTree[Array]], obs: Float[np.ndarray, "copies o"], episodes: int
     ) -> Float[np.ndarray, "copies n+2"]:
         """A certificate a row of acting without exploration, in `episodes` copies for each agent."""
-        return np.asarray(self._compiled_act(policies, obs, episodes))
+        return np.asarray(self._compiled_act.call(policies, obs, episodes))
 
     def _find(self, step: int) -> Program:
         wanted = tuple(group.wanted(step) for group in self.groups)

@@ -12,10 +12,11 @@ from typing import Generic
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from numpy.typing import NDArray
 
 from feasible.algorithms.base import Algorithm, Spec, State
+from feasible.compiling import ToldOnce, said_if_long
 from feasible.run.drive.schedule import Due, Schedule, due_after
 from feasible.run.drive.step import Carry, Step, flat
 from feasible.run.drive.tally import Metered
@@ -50,12 +51,21 @@ class Programs(Generic[State]):
         obs = jax.ShapeDtypeStruct(self.obs, spec.low.dtype)
         self.shape: Carry[State] = jax.eval_shape(self._step.first, jax.random.key(0), obs)[0]
         self.structure = jax.tree.structure(self.shape)
-        self.first = jax.jit(lambda key, obs: flat(self._step.first(key, obs)))
-        self.begin = jax.jit(
+        self._first = ToldOnce("the beginning of training", jax.jit(lambda key, obs: flat(self._step.first(key, obs))))
+        begin = jax.jit(
             lambda leaves, obs, warm: flat(self._step.begin(self.carry(leaves), obs, warm=warm)),
             donate_argnums=0,
             static_argnums=2,
         )
+        self._begin = ToldOnce("the beginning of new episodes", begin)
+
+    def first(self, key: PRNGKeyArray, obs: NDArray) -> tuple[list[Array], Array]:
+        """The leaves of the first carry, and a report on the first actions."""
+        return self._first.call(key, obs)
+
+    def begin(self, leaves: list[Array], obs: NDArray, warm: bool) -> tuple[list[Array], Array]:
+        """The same at the beginning of new episodes."""
+        return self._begin.call(leaves, obs, warm)
 
     def _find(self, step: int) -> Program:
         wanted = due_after(self.algorithm, step), step < self.algorithm.warmup
@@ -85,10 +95,10 @@ class Programs(Generic[State]):
             after, report = flat(advance(self.carry([whole[place] for place in sorted(whole)]), packet))
             return [after[place] for place in changed], report
 
-        compiled = jax.jit(program, donate_argnums=0)
+        compiled = ToldOnce(_about(due, warm), jax.jit(program, donate_argnums=0))
 
         def function(leaves: list[Array], packet: NDArray) -> tuple[list[Array], Array]:
-            new, report = compiled([leaves[place] for place in changed], [leaves[place] for place in kept], packet)
+            new, report = compiled.call([leaves[place] for place in changed], [leaves[place] for place in kept], packet)
             after = list(leaves)
             for place, leaf in zip(changed, new, strict=True):
                 after[place] = leaf
@@ -104,4 +114,23 @@ Policy = Callable[[PyTree[Array], Float[np.ndarray, "c o"]], Float[Array, "c n+2
 
 def compiled_policy(algorithm: Algorithm, spec: Spec) -> Policy:
     """Acting without exploration on a batch of observations, in one call."""
-    return jax.jit(jax.vmap(Step(algorithm, spec).answer, in_axes=(None, 0)))
+    answer, known = jax.jit(jax.vmap(Step(algorithm, spec).answer, in_axes=(None, 0))), set[int]()
+
+    def act(policy: PyTree[Array], obs: Float[np.ndarray, "c o"]) -> Float[Array, "c n+2"]:
+        if len(obs) in known:
+            return answer(policy, obs)
+        at_once = f" for {len(obs)} observations at once" if len(obs) > 1 else ""
+        with said_if_long(f"the policy{at_once}"):
+            answers = answer(policy, obs)
+        known.add(len(obs))
+        return answers
+
+    return act
+
+
+def _about(due: Due, warm: bool) -> str:
+    """What a program of steps does, for people."""
+    parts = sorted({part.replace("_", " ") for update in due for part in update})
+    if parts:
+        return f"the update ({', '.join(parts)})"
+    return "the steps before learning" if warm else "the steps without an update"

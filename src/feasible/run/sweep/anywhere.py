@@ -6,8 +6,8 @@ from typing import Literal
 
 from rich.console import Console
 
-from feasible.catalogue.elsewhere import announced, is_elsewhere, root_of
-from feasible.catalogue.registry import OURS
+from feasible.catalogue.elsewhere import root_of
+from feasible.catalogue.registry import known_here_only
 from feasible.errors import sentence
 from feasible.run.config import RunConfig
 from feasible.run.folder import RunFolder
@@ -43,7 +43,7 @@ def bring_all(
 
         require_accelerator()
         return train_by_task(Path(out), configs, console)
-    here = [config.task for config in configs if _known_here_only(config.task)]
+    here = [config.task for config in configs if known_here_only(config.task)]
     if here and (ray is not None or (jobs or 1) > 1):
         raise ValueError(
             f"tasks: {here[0]!r} is known in this process only; put it into a module and name it module:name, or train "
@@ -58,10 +58,6 @@ def bring_all(
         return _in_this_process(prepare(Path(out), configs), console)
     processes = Processes(jobs)
     return run_all(prepare(Path(out), configs), console, processes)
-
-
-def _known_here_only(task: str) -> bool:
-    return not (task in OURS or is_elsewhere(task) or task in announced())
 
 
 def _in_this_process(folders: Sequence[RunFolder], console: Console) -> list[Failure]:

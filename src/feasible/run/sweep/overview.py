@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
-from rich.console import Group
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -73,7 +74,7 @@ class Overview:
         for _, follower, state, _ in rows:
             if state != "waiting":
                 follower.look()
-        parts = [_table(rows)]
+        parts: list[RenderableType] = [_Shown(rows)]
         parts += [Text(f"{config.name} failed: {reason}", style="red") for config, _, _, reason in rows if reason]
         return Group(*parts, Text(self.summary(rows)))
 
@@ -120,26 +121,50 @@ def expected_end(seconds: float, now: float) -> str:
 Row = tuple[RunConfig, Follower, State, str]
 
 
-def _table(rows: Sequence[Row]) -> Table:
-    table = Table(title="Training", title_justify="left")
-    for name in ("run", "state", "step", "return", "violation", "steps/s"):
-        table.add_column(name, justify="left" if name in ("run", "state") else "right")
-    kinds = {(config.task, config.algo, config.variant) for config, *_ in rows}
-    alike = len({(task, algo) for task, algo, _ in kinds}) == len(kinds)
-    for config, follower, state, _ in rows:
-        if len(rows) > ROWS and state in ("waiting", "done"):
-            continue
-        method = METHODS[config.algo].title if config.algo in METHODS else config.algo
-        variant = f" ({config.variant})" if config.variant and not alike else ""
-        table.add_row(
-            Text(f"{config.task}  {method}{variant}  seed {config.seed}"),
-            state,
-            f"{follower.step:,} of {config.steps:,}",
-            _number(follower.number("eval/return"), ".1f"),
-            _number(follower.number("violation/executed_max"), ".0e"),
-            _number(follower.number("time/steps_per_second"), ".0f") if state == "running" else "",
-        )
-    return table
+NARROW = 90
+"""Columns below which a table would be all gaps and broken words."""
+
+
+class _Shown:
+    """The runs as a table, or, where the terminal is narrow, as a list."""
+
+    def __init__(self, rows: Sequence[Row]):
+        kinds = {(config.task, config.algo, config.variant) for config, *_ in rows}
+        alike = len({(task, algo) for task, algo, _ in kinds}) == len(kinds)
+        shown = [row for row in rows if len(rows) <= ROWS or row[2] not in ("waiting", "done")]
+        self._cells = [(_name(row[0], variant=not alike), *_cells(*row)) for row in shown]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if options.max_width < NARROW:
+            yield Text("Training", style="italic")
+            for name, state, step, score, violation, speed in self._cells:
+                told = [state, step, score and f"return {score}", violation and f"violation {violation}"]
+                yield Text(name)
+                yield Padding(Text(", ".join(filter(None, [*told, speed and f"{speed} steps/s"]))), (0, 0, 0, 2))
+            return
+        table = Table(title="Training", title_justify="left")
+        for name in ("run", "state", "step", "return", "violation", "steps/s"):
+            table.add_column(name, justify="left" if name in ("run", "state") else "right")
+        for name, *cells in self._cells:
+            table.add_row(Text(name), *cells)
+        yield table
+
+
+def _name(config: RunConfig, *, variant: bool) -> str:
+    method = METHODS[config.algo].title if config.algo in METHODS else config.algo
+    told = f" ({config.variant})" if config.variant and variant else ""
+    return f"{config.task}  {method}{told}  seed {config.seed}"
+
+
+def _cells(config: RunConfig, follower: Follower, state: State, reason: str) -> tuple[str, ...]:
+    del reason
+    return (
+        state,
+        f"{follower.step:,} of {config.steps:,}",
+        _number(follower.number("eval/return"), ".1f"),
+        _number(follower.number("violation/executed_max"), ".0e"),
+        _number(follower.number("time/steps_per_second"), ".0f") if state == "running" else "",
+    )
 
 
 def _number(value: float | None, form: str) -> str:
