@@ -32,6 +32,8 @@ SEED = 10_000
 LONGEST = 1_000_000  # steps of an episode: all of it
 SEARCH = {"rounds": 100, "directions": 8, "best": 4, "step": 0.05, "noise": 0.05, "steps": 300}
 
+SHORT_PATHS = [1, 5, 8, 12, 19]  # of the 20: one of each flow, of which no two share a link
+
 Observations = Float[np.ndarray, "copies o"]
 Actions = Float[np.ndarray, "copies n"]
 Policy = Callable[[Observations], Actions]
@@ -119,8 +121,11 @@ def by_hand(name: str, env: ConstrainedVectorEnv) -> tuple[str, Policy]:
     if name == "portfolio":
         best = jax.jit(jax.vmap(lambda obs: env.constraint(obs).maximise_linear(obs[n : 2 * n])))
         return "best signals", lambda obs: np.asarray(best(jnp.asarray(obs, jnp.float32)))
-    rates = np.array(FOUND_RATES) if n == len(FOUND_RATES) else np.full(n, 50.0 / 6.0)
-    words = "best fixed rates of `nsfnet`" if n == len(FOUND_RATES) else "50/6 on every path"
+    if name == "nsfnet-20":
+        rates, words = np.zeros(n), "35 on one short path of each flow"
+        rates[SHORT_PATHS] = 35.0
+    else:
+        rates, words = np.array(FOUND_RATES), "best fixed rates of `nsfnet`"
     return words, lambda obs: np.tile(rates, (copies, 1)).astype(np.float32)
 
 

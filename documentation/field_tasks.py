@@ -38,7 +38,7 @@ def scores_table(subject: str) -> str:
     for name in TASKS:
         if name in measured:
             row = measured[name]
-            shares = " | ".join("< 1 %" if 0.0 < share < 0.005 else f"{share:.0%}" for share in row["outside"])
+            shares = " | ".join("< 1%" if 0.0 < share < 0.005 else f"{share:.0%}" for share in row["outside"])
             scores = " | ".join(_score(*row[kind]) for kind in ("random", "nothing", "reference"))
             lines.append(f"| `{name}` | {shares} | {scores} | {row['rule']} |")
     return "\n".join(lines)

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 def test_tasks_shows_every_task_with_its_constraint(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("COLUMNS", "400")
     main(["tasks"])
     printed = capsys.readouterr().out
     lines = printed.splitlines()
@@ -85,7 +85,7 @@ TRAIN = ["train", "--task", "reacher", "--algo", "nfwpo"]
         ),
         (["train", "--task", "reacher", "--algo", "nfwp"], "There is no algorithm 'nfwp'; did you mean 'nfwpo'? Known"),
         (
-            ["train", "--task", "bss-3", "--algo", "nfwpo"],
+            ["train", "--task", "bss-3", "--algo", "nfwpo", "--preset", "paper"],
             "algo: 'nfwpo' is not in the preset 'paper' of the task 'bss-3', which",
         ),
         ([*TRAIN, "--set", "colour=red"], "nfwpo: There is no hyper-parameter 'colour'. Known: noise"),

@@ -27,7 +27,9 @@ def test_every_item_of_the_paper_is_there() -> None:
 
 def test_every_name_is_known() -> None:
     assert {task for task, _ in named()} == set(PAPERS)
-    assert {algo for _, algo in named()} == set(METHODS) - {"projected-gradient"}  # which is not of the paper
+    known = {algo for task in PAPERS.values() for algo in task.preset("paper")}
+    assert {algo for _, algo in named()} == known - {"projected-gradient"}  # which is not of the paper
+    assert known <= set(METHODS)
 
 
 @pytest.mark.parametrize("item", ITEMS)
