@@ -302,7 +302,7 @@ def test_every_method_learns_on_pendulum(method: type[Agent], tmp_path: Path) ->
         ({"hidden_layers": ("a",)}, "NFWPO: hidden_layers must be a list, each a whole number"),
         ({"discount": "high"}, "NFWPO: discount must be a number, not 'high'"),
         ({"noise": "loud"}, "NFWPO: noise must be a number or a list, each a number, not 'loud'"),
-        ({"output": "sigmoid"}, "NFWPO: output must be one of 'tanh', 'relu', 'leaky_relu', not 'sigmoid'"),
+        ({"output": "sigmoid"}, "NFWPO: output must be one of 'tanh', 'relu', 'leaky_relu', 'linear', not 'sigmoid'"),
     ],
 )
 def test_settings_that_do_not_fit_are_named(changes: dict[str, object], said: str) -> None:

@@ -81,7 +81,7 @@ TRAIN = ["train", "--task", "reacher", "--algo", "nfwpo"]
     [
         (
             ["train", "--task", "reecher", "--algo", "nfwpo"],
-            "There is no task 'reecher'; did you mean 'reacher'? Known",
+            "There is no task 'reecher'; did you mean 'reacher'? `feasible tasks` lists all",
         ),
         (["train", "--task", "reacher", "--algo", "nfwp"], "There is no algorithm 'nfwp'; did you mean 'nfwpo'? Known"),
         (

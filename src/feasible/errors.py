@@ -42,12 +42,16 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__} in {frame.f_code.co_filename}, line {line}"
 
 
-def unknown(kind: str, name: object, known: Iterable[str], where: str = "", instead: str | None = None) -> ValueError:
-    """The error for a name that is not known: all that are, and what is meant, by `instead` or since one is near."""
+def unknown(
+    kind: str, name: object, known: Iterable[str], where: str = "", instead: str | None = None, listed: str = ""
+) -> ValueError:
+    """The error for a name that is not known: all that are, or where they are listed, and what is meant, by `instead`
+    or since one is near."""
     names = list(known)
     near = nearest(str(name), names)
     hint = f": {instead}." if instead else f"; did you mean {near!r}?" if near else "."
-    return ValueError(f"{where}There is no {kind} {reprlib.repr(name)}{hint} Known: {', '.join(names)}.")
+    told = listed or f"Known: {', '.join(names)}."
+    return ValueError(f"{where}There is no {kind} {reprlib.repr(name)}{hint} {told}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

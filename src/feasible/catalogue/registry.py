@@ -49,7 +49,8 @@ def find_task(name: str) -> Task:
     others = announced()
     if name in others:
         return imported(others[name])
-    raise TaskNotFoundError(f"{unknown('task', name, [*TASKS, *others])} A task of your own is module:name.")
+    listed = "`feasible tasks` lists all; a task of your own is module:name."
+    raise TaskNotFoundError(str(unknown("task", name, [*TASKS, *others], listed=listed)))
 
 
 def name_of(task: Task) -> str | None:
