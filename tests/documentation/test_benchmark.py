@@ -1,0 +1,104 @@
+"""The benchmark's tables, from runs made by hand; its page and figure, from the published results."""
+
+import re
+
+import numpy as np
+import pytest
+
+from documentation.benchmark import (
+    METHODS,
+    SEEDS,
+    STEPS,
+    TASKS,
+    Benchmark,
+    aggregate_table,
+    benchmark,
+    claims_table,
+    improvement_table,
+    missing_table,
+    returns_table,
+    time_table,
+)
+from documentation.benchmark_figure import FOLDER, figures
+from documentation.blocks import regenerated
+from documentation.marked import ROOT
+from feasible.report.runs import Run, Series
+
+WORST = dict.fromkeys(TASKS, -100.0)
+EVERY, WARMUP = 30_000, 1_000
+
+
+def made(task: str, algo: str, seed: int, end: float, last: int = STEPS) -> Run:
+    """Its return rises evenly from zero to `end` at the last step; a quarter of its proposals is infeasible."""
+    steps = np.arange(EVERY, last + 1, EVERY)
+    series = {
+        "eval/return": Series(steps, end * steps / STEPS),
+        "violation/proposed_count": Series(steps, (steps + 1 - WARMUP) / 4),
+        "violation/intended_count": Series(steps, (steps + 1 - WARMUP) / 8),
+        "time/steps_per_second": Series(steps, np.full(len(steps), 500.0)),
+    }
+    described = {"algorithm": {"warmup": WARMUP}, "machine": {"device": "cpu (one)"}}
+    return Run("made", task, algo, "benchmark", seed, "default", STEPS, last, described, series)
+
+
+def row(table: str, first: str) -> list[str]:
+    (line,) = [line for line in table.splitlines() if line.startswith(f"| {first} |")]
+    return [cell.strip() for cell in line.strip("|").split("|")][1:]
+
+
+@pytest.fixture
+def found() -> Benchmark:
+    """On Reacher projection ends at 1000, 2000, 3000 and alpha at twice that; ARAM lacks a seed, NFWPO steps."""
+    runs = [made("reacher", "td3-projection", seed, 1_000.0 * (seed - 99)) for seed in SEEDS]
+    runs += [made("reacher", "td3-alpha", seed, 2_000.0 * (seed - 99)) for seed in SEEDS]
+    runs += [made("reacher", "aram", seed, 9_000.0) for seed in SEEDS[:2]]
+    runs += [made("reacher", "td3-nfwpo", seed, 9_000.0, last=150_000) for seed in SEEDS]
+    others = [made("reacher", "td3-radial", seed, 9_000.0) for seed in (0, 1, 2)]  # of another comparison
+    return Benchmark([*runs, *others], WORST)
+
+
+def test_a_cell_counts_once_all_seeds_have_made_all_steps(found: Benchmark) -> None:
+    returns = returns_table(found)
+    # Ten evaluations, a tenth to the whole of the end: their mean is 0.55 of it.
+    assert row(returns, "`td3-projection`")[0] == "1,100 ± 449"
+    assert row(returns, "`td3-alpha`")[0] == "2,200 ± 898"
+    assert row(returns, "`aram`")[0] == "missing (2 of 3 seeds)"
+    assert row(returns, "`td3-nfwpo`")[0] == "missing (150,000 steps)"
+    assert row(returns, "`td3-radial`") == ["missing"] * len(TASKS)
+    assert row(returns, "`ppo-truncated`")[TASKS.index("bss-5")] == "refused"
+    assert row(missing_table(found), "`reacher`")[0] == "2 of 10"
+    assert row(missing_table(found), "all")[0] == "2 of 98"
+
+
+def test_the_scale_runs_from_random_actions_to_the_best_method(found: Benchmark) -> None:
+    np.testing.assert_allclose(found.normalised("reacher", "td3-alpha"), np.array([1_200, 2_300, 3_400]) / 2_300)
+    words = row(aggregate_table(found), "`td3-projection`")
+    assert words[:2] == ["1", f"{1_200 / 2_300:.2f}"]
+    assert words[3:] == ["25.0%", "12.5%", f"{1_200 / 2_300 - 1:+.2f} (`reacher`)"]
+
+
+def test_pairs_are_compared_run_by_run(found: Benchmark) -> None:
+    """550, 1,100, 1,650 against 1,100, 2,200, 3,300: of nine pairs the first wins one and ties one."""
+    place = METHODS.index("td3-alpha")
+    assert row(improvement_table(found), "`td3-projection`")[place].rstrip("*") == f"{1.5 / 9:.2f}"
+    (pair,) = [line for line in claims_table(found).splitlines() if "`td3-alpha` over `td3-projection`" in line]
+    assert [cell.strip() for cell in pair.strip("|").split("|")][2] == "1"
+    assert f"{7.5 / 9:.2f} (" in pair
+    assert f"{1_100 / 2_300:+.2f}" in pair
+
+
+def test_time_is_counted_until_an_evaluation_reaches_the_level(found: Benchmark) -> None:
+    """The level is 1,050. Projection's seeds end at 1,000, 2,000 and 3,000: the last two reach it, at 180,000 and
+    120,000 steps, 300 seconds on average at 500 steps per second."""
+    assert row(time_table(found), "`td3-projection`")[0] == "150k, 5.0 cpu (2 of 3)"
+    assert row(time_table(found), "level")[0] == "1,050"
+
+
+def test_the_page_and_its_figure_follow_from_the_results() -> None:
+    text = (ROOT / "docs" / "benchmark.md").read_text()
+    changed = text.replace("| all | ", "| all | 9", 1)
+    assert changed != text
+    assert regenerated(changed) == text
+    drawn = dict(figures(benchmark()))
+    assert drawn == {path.name: path.read_bytes() for path in FOLDER.iterdir()}
+    assert set(re.findall(rf"figures/{FOLDER.name}/([\w-]+\.svg)", text)) == set(drawn)
