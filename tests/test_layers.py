@@ -13,6 +13,7 @@ ROOT = Path(feasible.__file__).parent
 LAYERS = (
     "errors",
     "compiling",
+    "program_cache",
     "solve",
     "sets",
     "constraints",

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from numpy.typing import NDArray
 
 from feasible.algorithms.base import Algorithm, Spec, State
-from feasible.compiling import ToldOnce, said_if_long
+from feasible.compiling import ToldOnce, said_if_long, soon
 from feasible.run.drive.schedule import Due, Schedule, due_after
 from feasible.run.drive.step import Carry, Step, flat
 from feasible.run.drive.tally import Metered
@@ -51,11 +51,13 @@ class Programs(Generic[State]):
         obs = jax.ShapeDtypeStruct(self.obs, spec.low.dtype)
         self.shape: Carry[State] = jax.eval_shape(self._step.first, jax.random.key(0), obs)[0]
         self.structure = jax.tree.structure(self.shape)
-        self._first = ToldOnce("the beginning of training", jax.jit(lambda key, obs: flat(self._step.first(key, obs))))
+        first = jax.jit(lambda key, obs: flat(self._step.first(key, obs)), compiler_options=soon())
+        self._first = ToldOnce("the beginning of training", first)
         begin = jax.jit(
             lambda leaves, obs, warm: flat(self._step.begin(self.carry(leaves), obs, warm=warm)),
             donate_argnums=0,
             static_argnums=2,
+            compiler_options=soon(),
         )
         self._begin = ToldOnce("the beginning of new episodes", begin)
 
@@ -95,7 +97,9 @@ class Programs(Generic[State]):
             after, report = flat(advance(self.carry([whole[place] for place in sorted(whole)]), packet))
             return [after[place] for place in changed], report
 
-        compiled = ToldOnce(_about(due, warm), jax.jit(program, donate_argnums=0))
+        seldom = warm or (not due and all(every == 1 for every in self.algorithm.intervals.values()))
+        options = soon() if seldom else None
+        compiled = ToldOnce(_about(due, warm), jax.jit(program, donate_argnums=0, compiler_options=options))
 
         def function(leaves: list[Array], packet: NDArray) -> tuple[list[Array], Array]:
             new, report = compiled.call([leaves[place] for place in changed], [leaves[place] for place in kept], packet)
