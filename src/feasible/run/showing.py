@@ -36,6 +36,13 @@ def show_evaluation(run: Path, episodes: int, seed: int, video: Path | None, tas
         console.print(f"Film of the first episode: {video}", markup=False)
 
 
+def film_run(run: Path, path: Path, width: int | None = None, most: int | None = None) -> None:
+    """Film the first episode of a run's policy, or its first `most` steps."""
+    trained = load_run(run)
+    act = compiled_policy(trained.algorithm, trained.spec)
+    film(act, trained.policy, trained.task, evaluation_seeds(0, 0, 1)[0], path, width, most)
+
+
 def _table(name: str, evaluation: Evaluation) -> Table:
     table = Table(title=f"{escape(name)}: {len(evaluation.returns)} episodes without exploration on {jax.devices()[0]}")
     table.add_column("episode", justify="right")
