@@ -24,7 +24,7 @@ from documentation.blocks import regenerated
 from documentation.marked import ROOT
 from feasible.report.runs import Run, Series
 
-WORST = dict.fromkeys(TASKS, -100.0)
+WORST: dict[str, float] = dict.fromkeys(TASKS, -100.0)
 EVERY, WARMUP = 30_000, 1_000
 
 
