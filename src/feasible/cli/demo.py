@@ -6,7 +6,7 @@ The runs are ordinary ones, each a process of its own; a second call shows the r
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,40 +23,37 @@ if TYPE_CHECKING:
 ALGOS = ("nfwpo", "ddpg-projection")
 
 
+PRESET = "default"
+SETTINGS: "Mapping[str, Plain]" = {
+    "batch_size": 64,
+    "hidden_layers": [64, 64],
+    "actor_rate": 1e-3,
+    "critic_rate": 1e-3,
+    "target_ratio": 5e-3,
+}
+"""Small networks that learn fast: enough for tasks of this size."""
+WARMUP = 1_000
+
+
 @dataclass(frozen=True)
 class Budget:
-    """How long the demonstration trains on a task, how often it looks, and how much it films."""
+    """How long the demonstration trains on a task, how often it looks, and how many steps it films."""
 
     task: str
     extra: str | None
     """What the task needs besides the base installation."""
-    preset: str
     steps: int
     eval_every: int
     frames: int
-    settings: "Mapping[str, Plain]" = field(default_factory=dict)
 
 
 BUDGETS = (
-    Budget("reacher", "mujoco", "fair", 12_000, 1_500, 50, {"warmup": 1_000}),
-    Budget(
-        "feasible.cli.pendulum:pendulum",
-        None,
-        "default",
-        10_000,
-        1_000,
-        100,
-        {
-            "warmup": 1_000,
-            "batch_size": 64,
-            "hidden_layers": [64, 64],
-            "actor_rate": 1e-3,
-            "critic_rate": 1e-3,
-            "target_ratio": 5e-3,
-        },
-    ),
+    Budget("reacher", "mujoco", 12_000, 1_500, 50),
+    Budget("feasible.cli.pendulum:pendulum", None, 10_000, 1_000, 100),
 )
 WIDTH = 300  # of a film in pixels
+ONE_SEED = "One short run per method shows learning under a constraint; it does not compare the methods"
+TOO_SHORT = "Runs of {steps:,} steps are a trial of the program; they are too short to compare the methods"
 TRY_NEXT = (
     "Try next: `feasible train --task module:name --algo nfwpo` on a task of your own, for which the module "
     "feasible.cli.pendulum is an example."
@@ -88,10 +85,10 @@ def demo(out: Path = Path("demo"), steps: int | None = None) -> None:
     frames = {budget.task: budget.frames for budget in budgets}
     _film_all([(folder.path, frames[config.task]) for folder, config in zip(folders, configs, strict=True)])
     short = steps is not None and any(steps < budget.steps for budget in budgets)
-    trial = _too_short(steps) if short and steps is not None else ""
+    trial = TOO_SHORT.format(steps=steps) if short else ONE_SEED
     paths, title = [folder.path for folder in folders], "Learning under a constraint"
     report = write_report(out / "runs", out, paths, title, trial=trial, ahead=TRY_NEXT)
-    console.print(_table(report.groups, trial))
+    console.print(_table(report.groups, trial, with_returns=not short))
     console.print(f"The page, with films: {report.page}", markup=False, soft_wrap=True)
     console.print(TRY_NEXT, markup=False, highlight=False)
 
@@ -107,22 +104,16 @@ def _config(budget: Budget, algo: str, steps: int | None) -> "RunConfig":
     from feasible.run.launch import configure
 
     total = budget.steps if steps is None else steps
-    warmup = budget.settings["warmup"]
-    assert isinstance(warmup, int)
     return configure(
         budget.task,
         algo,
         0,
         steps=total,
-        preset=budget.preset,
-        changes={**budget.settings, "warmup": min(warmup, total // 4)},
+        preset=PRESET,
+        changes={**SETTINGS, "warmup": min(WARMUP, total // 4)},
         variant=f"demo-{total}",
         eval_every=min(budget.eval_every, max(1, total // 4)),
     )
-
-
-def _too_short(steps: int) -> str:
-    return f"Runs of {steps:,} steps are a trial of the program: they are too short to compare the methods"
 
 
 def _film_all(runs: Sequence[tuple[Path, int]]) -> None:
@@ -149,18 +140,17 @@ def _film(run_and_frames: tuple[Path, int]) -> str:
     return ""
 
 
-def _table(groups: "Sequence[Group]", trial: str) -> "Table":
+def _table(groups: "Sequence[Group]", title: str, *, with_returns: bool) -> "Table":
     from rich.table import Table
 
-    learned = "What they learned, in short runs of one seed: a demonstration, not a comparison"
-    table = Table(title=f"{trial}." if trial else learned, title_justify="left")
-    returns = [] if trial else ["first return", "last return"]
+    table = Table(title=f"{title}.", title_justify="left")
+    returns = ["first return", "last return"] if with_returns else []
     for name in ("task", "method", *returns, "infeasible proposals", "executed violation"):
         table.add_column(name, justify="left" if name in ("task", "method") else "right")
     for group in groups:
         run = group.runs[0]
         seen = run.series["eval/return"].values
-        numbers = [] if trial else [f"{seen[0]:.1f}", f"{seen[-1]:.1f}"]
+        numbers = [f"{seen[0]:.1f}", f"{seen[-1]:.1f}"] if with_returns else []
         share = run.infeasible_share
         numbers += ["" if share is None else f"{100 * share:.0f}%", f"{run.executed_violation or 0.0:.0e}"]
         table.add_row(group.task.rpartition(":")[2], group.title, *numbers)
