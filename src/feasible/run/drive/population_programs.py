@@ -14,9 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
+from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array, Float, PyTree, UInt32
 
-from feasible.algorithms.base import Algorithm, Spec
+from feasible.algorithms.base import Algorithm, Metrics, Spec
 from feasible.compiling import ToldOnce, said_if_long
 from feasible.run.drive.groups import Wanted, grouped
 from feasible.run.drive.schedule import Due, Schedule
@@ -133,20 +134,29 @@ class PopulationPrograms:
                 results.append(group.vmap(one)(carry, packets[group.rows]))
             return results
 
-        def step(leaves: Leaves, packets: Float[Array, "agents packet"]) -> tuple[Leaves, Array]:
-            return _flat(advance(self.carries(leaves), packets))
+        def whole(leaves: Leaves, packets: Float[Array, "agents packet"]) -> tuple[Leaves, Array, list[Metrics]]:
+            results = advance(self.carries(leaves), packets)
+            return *_flat(results), [result[2] for result in results]
 
-        results = jax.eval_shape(advance, self.shapes, self._packets)
-        metrics = tuple(tuple(sorted(result[2])) for result in results)
+        leaves = jax.tree.leaves(self.shapes)
+        jaxpr, (_, report, told) = jax.make_jaxpr(whole, return_shape=True)(leaves, self._packets)
+        traced = jaxpr_as_fun(jaxpr)  # once for all loops
+
+        def step(leaves: Leaves, packets: Float[Array, "agents packet"]) -> tuple[Leaves, Array]:
+            result = traced(*leaves, packets)
+            return result[: len(leaves)], result[len(leaves)]
+
+        metrics = tuple(tuple(sorted(of_group)) for of_group in told)
         own = []
-        for group, shape, (due, _) in zip(self.groups, self.shapes, wanted, strict=True):
-            for algorithm in group.algorithms:
-                key = repr(algorithm), due
+        for group, shape, names, (due, _) in zip(self.groups, self.shapes, metrics, wanted, strict=True):
+            keys = [(repr(algorithm), due) for algorithm in group.algorithms]
+            alone = len(set(keys)) == 1  # the group has no metrics but theirs
+            for algorithm, key in zip(group.algorithms, keys, strict=True):
                 if key not in self._own:  # tracing an update takes longer than many steps
-                    self._own[key] = _own_metrics(algorithm, self.spec, shape, due)
+                    self._own[key] = names if alone else _own_metrics(algorithm, self.spec, shape, due)
                 own.append(self._own[key])
         metered = Metered(tuple(group.rows for group in self.groups), metrics, tuple(own))
-        return Program(step, metered, jax.eval_shape(_flat, results)[1])
+        return Program(step, metered, report)
 
     def _loop(self, cycle: Cycle, steps: int) -> Loop:
         """So many steps with these programs in turn, compiled; the first report to the exchange is all zeros.
