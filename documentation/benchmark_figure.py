@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from documentation.benchmark import METHODS, Benchmark, benchmark, title
+from documentation.benchmark import METHODS, SHORT, Benchmark, benchmark, title
 from documentation.marked import ROOT
 from feasible.report.figures import BESIDE, STYLE, figure_files
 from feasible.run.disk.archive import write_atomically
@@ -35,7 +35,7 @@ def figures(found: Benchmark) -> Iterator[tuple[str, bytes]]:
         axes.set_xlim(-2, 102)
         axes.set_xlabel("infeasible proposals, %")
         axes.set_ylabel("return; 0: random feasible, 1: the best method's")
-        axes.set_title("The field's benchmark, 300,000 steps")
+        axes.set_title(f"The field's benchmark at {found.steps:,} steps")
         axes.legend(fontsize=7, title="method (tasks)", title_fontsize=7, **BESIDE)
         yield from ((name, made) for name, made in figure_files(NAME, figure) if name.endswith(".svg"))
 
@@ -43,5 +43,5 @@ def figures(found: Benchmark) -> Iterator[tuple[str, bytes]]:
 def write_benchmark_figure() -> None:
     """Draw it anew from the published results."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, contents in figures(benchmark()):
+    for name, contents in figures(benchmark(SHORT)):
         write_atomically(FOLDER / name, contents)
