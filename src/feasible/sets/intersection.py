@@ -172,7 +172,11 @@ class Intersection(ActionSet):
 
     def __init__(self, parts: Sequence[ActionSet]):
         self.parts = _of_one_dtype(parts)
-        self.middle = _common_centre(jax.tree.map(stop_gradient, self.parts))
+        parts = jax.tree.map(stop_gradient, self.parts)
+        self.middle, easy = _mean_of_centres(parts)
+        if known(easy) and easy:
+            return
+        self.middle = _searched_centre(parts, self.middle, easy)
         require("Intersection", self.contains(self.middle), "the sets have no common point", EmptySetError)
 
     @property
@@ -286,14 +290,9 @@ def _size(parts: Sequence[ActionSet]) -> Float[Array, ""]:
     return jnp.maximum(stop_gradient(0.5 * extent), jnp.finfo(extent.dtype).tiny)
 
 
-def _common_centre(parts: tuple[ActionSet, ...]) -> Float[Array, " n"]:
-    """The mean of the parts' centres, or what a search finds; where the parts are known, it is only made if needed."""
-    mean, easy = _mean_of_centres(parts)
-    return mean if known(easy) and easy else _searched_centre(parts, mean, easy)
-
-
 @functools.partial(jax.jit, inline=True)
 def _mean_of_centres(parts: tuple[ActionSet, ...]) -> tuple[Float[Array, " n"], Bool[Array, ""]]:
+    """The mean of the parts' centres, and whether it lies well inside all of them: then no search is made."""
     mean = functools.reduce(jnp.add, [part.centre() for part in parts]) / len(parts)
     return mean, _inside_all(parts, mean, jnp.asarray(WELL_INSIDE, mean.dtype))
 
