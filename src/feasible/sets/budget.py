@@ -11,7 +11,8 @@ from feasible.sets.arguments import Numbers, floats, read, require, scalar, vect
 from feasible.sets.base import ActionSet, compiled, drawn, entries
 from feasible.sets.box import Bound, box_exit, narrower
 from feasible.sets.sampling import hit_and_run
-from feasible.solve.breakpoints import OnBudget, convex_chord, convex_exit, nearest_on_budget_in_a_loop
+from feasible.solve.breakpoints import OnBudget, nearest_on_budget_in_a_loop
+from feasible.solve.convex_load import convex_chord, convex_exit
 from feasible.solve.splitting import Projection
 
 

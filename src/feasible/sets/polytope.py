@@ -72,10 +72,10 @@ class Polytope(ActionSet):
         else:
             self.A_eq, self.b_eq = jnp.zeros((0, n), self.A.dtype), jnp.zeros(0, self.A.dtype)
         fields = (self.A, self.b, self.low, self.high, self.A_eq, self.b_eq)
-        self.middle, radius, least, system = _deepest(*map(stop_gradient, fields))
+        self.middle, radius, least, rows, limits = _deepest(*map(stop_gradient, fields))
         p = self.A_eq.shape[0]
         require("Polytope", read(radius) >= read(least), "A, b and the bounds leave no point", EmptySetError)
-        self.vertices = enumerate_vertices(*system, p, self.middle, radius) if known(radius, *system) else None
+        self.vertices = enumerate_vertices(rows, limits, p, self.middle, radius) if known(radius) else None
 
     @property
     def dim(self) -> int:
@@ -225,12 +225,12 @@ def _deepest(
     high: Float[Array, " n"],
     A_eq: Float[Array, "p n"],
     b_eq: Float[Array, " p"],
-) -> tuple[Float[Array, " n"], Float[Array, ""], Float[Array, ""], tuple[Float[Array, "r n"], Float[Array, " r"]]]:
+) -> tuple[Float[Array, " n"], Float[Array, ""], Float[Array, ""], Float[Array, "r n"], Float[Array, " r"]]:
     """Centre and radius of a largest ball inside, the radius of an empty set, and the rows: one program for all."""
     system = _system(A, b, low, high, A_eq, b_eq)
     middle, radius = chebyshev_centre(*system, A_eq.shape[0], low + 0.5 * (high - low))
     scale = jnp.max(jnp.maximum(jnp.abs(low), jnp.abs(high)))
-    return middle, radius, -TOLERANCE * scale, system
+    return middle, radius, -TOLERANCE * scale, *system
 
 
 def _rows(owner: str, name: str, matrix: Array, limit_name: str, limits: Array) -> tuple[Array, Array]:
