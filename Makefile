@@ -24,7 +24,9 @@ lint: $(READY)
 test: lint
 	$(BIN)/python -m pytest -n auto
 
+# PyTorch, Stable-Baselines3 and cvxpylayers are for these tests only: why is said in tests/packages.py.
 test-slow: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[sb3,torch]' cvxpylayers
 	$(BIN)/python -m pytest -n auto -m slow
 
 format: $(READY)
