@@ -27,6 +27,8 @@ LAYERS = (
     "report",
     "commands",
     "cli",
+    "torch",
+    "sb3",
 )
 FREE = {"envs": {"algorithms"}}
 """Neighbours that stand on one floor: algorithms know no environment, environments no algorithm."""
