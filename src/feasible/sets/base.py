@@ -162,7 +162,7 @@ class ActionSet(eqx.Module):
 
     @abstractmethod
     def exit_distance(self, origin: Numbers, direction: Numbers, /) -> Float[Array, ""]:
-        """Return the largest t >= 0 with origin + t * direction inside; infinite for direction 0. The origin is inside."""
+        """Return the largest t >= 0 with origin + t * direction inside, from an origin inside; inf for direction 0."""
 
     @abstractmethod
     def centre(self) -> Float[Array, " n"]:
