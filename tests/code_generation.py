@@ -42,7 +42,7 @@ _context, _contexts = mlir.make_ir_context, threading.local()
 
 
 def _compile_options(*, env_options_overrides: Mapping[str, object] | None = None, **others: object) -> object:
-    asked = {**(PLAIN if _plain else UNVERIFIED), **(env_options_overrides or {})}
+    asked = {**UNVERIFIED, **(env_options_overrides or {}), **(PLAIN if _plain else {})}
     return _options(env_options_overrides=asked, **others)  # pyright: ignore
 
 

@@ -74,6 +74,17 @@ def test_cleanrl_style(printed: Callable[[str], str]) -> None:
     assert number(r"proposals outside the feasible set: (\d+) of 2000", text) > 0
 
 
+def test_cleanrl_pytorch(printed: Callable[[str], str]) -> None:
+    """Where PyTorch is not installed, which is large, the example says what it needs and no more."""
+    if find_spec("torch") is None:
+        with pytest.raises(SystemExit, match=r"This example needs PyTorch: pip install 'feasible\[torch\]'"):
+            printed("cleanrl_pytorch")
+        return
+    text = printed("cleanrl_pytorch")
+    assert len(re.findall(r"^step +\d+  mean return", text, re.MULTILINE)) == 4
+    assert number(r"largest violation of an executed action: (\S+)", text) <= 2e-5
+
+
 def test_with_stable_baselines3(printed: Callable[[str], str]) -> None:
     """Where the library is not installed, which is large, the example says what it needs and no more."""
     if find_spec("stable_baselines3") is None:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-HEAVY = ("equinox", "imageio", "jax", "matplotlib", "mujoco", "numba", "optax", "scipy", "tensorboard")
+HEAVY = (
+    *("equinox", "imageio", "jax", "matplotlib", "mujoco", "numba", "optax", "scipy", "stable_baselines3"),
+    *("tensorboard", "torch"),
+)
 
 
 def run(program: str) -> list[str]:
@@ -71,6 +74,24 @@ for command in {commands}:
 def test_all_names_are_there() -> None:
     program = "import feasible\nfor name in dir(feasible): getattr(feasible, name)\nassert 'NFWPO' in dir(feasible)"
     assert "mujoco" not in loaded(program)
+
+
+@pytest.mark.parametrize(
+    ("package", "missing", "extra"),
+    [("feasible.torch", "torch", "torch"), ("feasible.sb3", "stable_baselines3", "sb3")],
+)
+def test_a_missing_package_is_named_with_its_extra(package: str, missing: str, extra: str) -> None:
+    program = f"""
+import sys
+sys.modules[{missing!r}] = None  # as if it were not installed
+try:
+    import {package}
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    (said,) = run(program)
+    assert said.startswith(f"{package} needs ")
+    assert said.endswith(f": pip install 'feasible[{extra}]'.")
 
 
 def test_no_public_function_has_the_name_of_a_subpackage() -> None:

@@ -172,7 +172,7 @@ def test_a_full_disk_leaves_the_last_export(
 def test_without_flatbuffers_the_sentence_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env = fs.constrain(SavedDrift(), force)
     assert isinstance(env, gym.Env)
-    monkeypatch.setattr(export, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "flatbuffers", None)
     with pytest.raises(ValueError, match=r"export needs flatbuffers, .*: pip install 'feasible\[export\]'"):
         fs.NFWPO(env, hidden_layers=(8,)).export(tmp_path / "toy.zip")
     assert list(tmp_path.iterdir()) == []

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from numpy.typing import NDArray
 
 from feasible.algorithms.base import Algorithm, Spec, State
-from feasible.compiling import ToldOnce, said_if_long
+from feasible.compiling import ToldOnce, said_if_long, soon
 from feasible.run.drive.schedule import Due, Schedule, due_after
 from feasible.run.drive.step import Carry, Step, flat
 from feasible.run.drive.tally import Metered
@@ -55,7 +55,7 @@ class Programs(Generic[State]):
             result = self._step.first(key, obs)
             return result[0], flat(result)[1]
 
-        first = jax.jit(beginning)  # traced here, and not again where it is called
+        first = jax.jit(beginning, compiler_options=soon())  # traced here, and not again where it is called
         self.shape: Carry[State] = jax.eval_shape(first, jax.random.key(0), obs)[0]
         self.structure = jax.tree.structure(self.shape)
         self._first = ToldOnce("the beginning of training", first)
@@ -63,6 +63,7 @@ class Programs(Generic[State]):
             lambda leaves, obs, warm: flat(self._step.begin(self.carry(leaves), obs, warm=warm)),
             donate_argnums=0,
             static_argnums=2,
+            compiler_options=soon(),
         )
         self._begin = ToldOnce("the beginning of new episodes", begin)
 
@@ -105,7 +106,9 @@ class Programs(Generic[State]):
             after, report = flat(jax.tree.unflatten(structure, result))
             return [after[place] for place in changed], report
 
-        compiled = ToldOnce(_about(due, warm), jax.jit(program, donate_argnums=0))
+        seldom = warm or (not due and all(every == 1 for every in self.algorithm.intervals.values()))
+        options = soon() if seldom else None
+        compiled = ToldOnce(_about(due, warm), jax.jit(program, donate_argnums=0, compiler_options=options))
 
         def function(leaves: list[Array], packet: NDArray) -> tuple[list[Array], Array]:
             new, report = compiled.call([leaves[place] for place in changed], [leaves[place] for place in kept], packet)
