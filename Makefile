@@ -46,7 +46,9 @@ package: $(READY)
 	cd $(TRIAL) && env -u PYTHONPATH environment/bin/python package.py
 	rm -rf $(TRIAL)
 
+# PyTorch, Stable-Baselines3 and cvxpylayers are for these tests only: why is said in tests/packages.py.
 test-slow: $(READY)
+	$(INSTALL) --editable '.[sb3,torch]' cvxpylayers
 	$(BIN)/python -m pytest -n auto -m slow
 
 format: $(READY)
@@ -54,7 +56,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 docs: $(READY)
-	$(BIN)/mkdocs build --strict
+	$(BIN)/zensical build --strict --clean
 
 bench: $(READY)
 	$(INSTALL) --editable '.[bench]'

@@ -14,6 +14,7 @@ LAYERS = (
     "errors",
     "extras",
     "compiling",
+    "program_cache",
     "solve",
     "sets",
     "constraints",
@@ -26,6 +27,8 @@ LAYERS = (
     "report",
     "commands",
     "cli",
+    "torch",
+    "sb3",
 )
 FREE = {"envs": {"algorithms"}}
 """Neighbours that stand on one floor: algorithms know no environment, environments no algorithm."""

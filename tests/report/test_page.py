@@ -1,10 +1,6 @@
-"""The page in a real browser: no errors, no network, filters, hovering, seeds and bands, settings, phone and keyboard.
-
-The browser is the machine's own; where there is none, these tests cannot run (`.ci/run` installs one).
-"""
+"""The page in a real browser: no errors, no network, filters, hovering, seeds, bands, settings, phone and keyboard."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,25 +12,13 @@ from PIL import Image
 from benchmarks.report import made_up, write_run
 from feasible.report.media import LARGEST
 from feasible.report.writing import Report, write_report
+from tests.browser import needs_browser, watch
 from tests.report.conftest import KINDS, SEEDS
-from tests.run.gate import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PATH = next((path for path in map(shutil.which, BROWSERS) if path), None)
-pytestmark = pytest.mark.skipif(PATH is None, reason="there is no Chromium on this machine")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=PATH, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
+pytestmark = needs_browser
 
 
 @pytest.fixture
@@ -47,18 +31,6 @@ def page(browser: "Browser", report: Report) -> Iterator["Page"]:
     page.close()
     assert complaints == []
     assert fetched == [report.page.as_uri()]
-
-
-def watch(page: "Page") -> tuple[list[str], list[str]]:
-    complaints: list[str] = []
-    fetched: list[str] = []
-    page.set_default_timeout(1000 * PATIENCE)
-    page.on(
-        "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
-    )
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: None if request.url.startswith("data:") else fetched.append(request.url))
-    return complaints, fetched
 
 
 def chip(page: "Page", item: str):

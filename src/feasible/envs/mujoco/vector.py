@@ -4,8 +4,8 @@ All copies are one `mujoco.batch.Batch`: a copy is its row of MuJoCo's complete 
 start included, and a step of all of them is one call that needs no lock of Python's, on threads of MuJoCo's own.
 Observations and rewards are computed for all copies at once. Where a copy starts is drawn by Gymnasium's own
 `reset_model` with the copy's generator. Cost of a step: the simulation, shared out among the threads, and for
-all copies together some tens of microseconds around it; of a reset, about twenty microseconds a copy. MuJoCo before 4.0
-has no batches: `simulations` stands in for them, slower and with the same results.
+all copies together some tens of microseconds around it; of a reset, about twenty microseconds per copy. MuJoCo before
+4.0 has no batches: `simulations` stands in for them, slower and with the same results.
 
 Copy i seeded s + i equals `gym.make(env_id)` seeded s + i to the last bit, over all episodes. Gymnasium ends
 a step with `mj_rnePostConstraint`, which is left out: it fills in contact forces that nothing here reads.

@@ -60,14 +60,23 @@ def from_cvxpy(
                 blocks += eliminate(canonical, variable.size, signs)
         except NotRepresentableError as cause:
             raise ValueError(f"from_cvxpy: {said} cannot be represented, since {cause}.") from cause
-    closed_form = len(budgets) == 1 and all(block.kind != "cone" for block in blocks)
-    for _, canonical, said in [] if closed_form else budgets:
+    if len(budgets) == 1:
+        whole = _assembled(variable, symbols, blocks, budgets[0][0])
+        if whole.combines or all(block.kind != "cone" for block in blocks):
+            return whole
+    for _, canonical, said in budgets:
         try:
             blocks += eliminate(canonical, variable.size, signs)
         except NotRepresentableError as cause:
             raise ValueError(f"from_cvxpy: {said} cannot be represented beside the others, since {cause}.") from cause
+    return _assembled(variable, symbols, blocks, None)
+
+
+def _assembled(
+    variable: "cp.Variable", symbols: Sequence[Symbol], blocks: Sequence[Block], budget: Budget | None
+) -> ParametricSet:
     try:
-        return ParametricSet(variable.size, symbols, blocks, budgets[0][0] if closed_form else None)
+        return ParametricSet(variable.size, symbols, blocks, budget)
     except NotRepresentableError as cause:
         raise ValueError(f"from_cvxpy: {cause}.") from cause
 
