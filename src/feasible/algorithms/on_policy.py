@@ -117,11 +117,11 @@ class OnPolicy(FromRollouts[OnPolicyState]):
         kind = type(spec.region)
         if self.capg and kind is not Box:
             raise ValueError(
-                f"{name}: capg needs a Box for a feasible set, since it reckons with clipping, but this task has a "
+                f"{name}: capg needs a Box for a feasible set, because it corrects for clipping, but this task has a "
                 f"{kind.__name__}; leave capg out, or use nfwpo, which takes every set."
             )
         if self.capg and self.map != "projection":
-            raise ValueError(f"{name}: capg reckons with clipping, so map must be 'projection', not {self.map!r}.")
+            raise ValueError(f"{name}: capg corrects for clipping, so map must be 'projection', not {self.map!r}.")
         if self.map == "truncated":
             if not self.restricts:
                 raise ValueError(f"{name}: map='truncated' is for PPO only; use map='radial' or 'projection'.")
