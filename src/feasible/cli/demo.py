@@ -63,7 +63,7 @@ TRY_NEXT = (
 def demo(out: Path = Path("demo"), steps: int | None = None) -> None:
     """Train two methods for about a minute and show them on a page.
 
-    Trains on what is installed: a pendulum, and with the extra mujoco a robot arm, too.
+    The demo trains on a pendulum, and also on a robot arm if the extra mujoco is installed.
 
     Args:
         out: Folder for the runs, the figures and the page.
