@@ -12,11 +12,12 @@ from typing import Generic
 
 import jax
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from numpy.typing import NDArray
 
 from feasible.algorithms.base import Algorithm, Spec, State
-from feasible.compiling import ToldOnce, said_if_long
+from feasible.compiling import ToldOnce, said_if_long, soon
 from feasible.run.drive.schedule import Due, Schedule, due_after
 from feasible.run.drive.step import Carry, Step, flat
 from feasible.run.drive.tally import Metered
@@ -49,19 +50,27 @@ class Programs(Generic[State]):
         self.program = Schedule([algorithm], self._find).program
         self.obs = *self._step.rows, spec.observation_size
         obs = jax.ShapeDtypeStruct(self.obs, spec.low.dtype)
-        self.shape: Carry[State] = jax.eval_shape(self._step.first, jax.random.key(0), obs)[0]
+
+        def beginning(key: PRNGKeyArray, obs: Float[Array, "*c o"]) -> tuple[Carry[State], Float[Array, " r"]]:
+            result = self._step.first(key, obs)
+            return result[0], flat(result)[1]
+
+        first = jax.jit(beginning, compiler_options=soon())  # traced here, and not again where it is called
+        self.shape: Carry[State] = jax.eval_shape(first, jax.random.key(0), obs)[0]
         self.structure = jax.tree.structure(self.shape)
-        self._first = ToldOnce("the beginning of training", jax.jit(lambda key, obs: flat(self._step.first(key, obs))))
+        self._first = ToldOnce("the beginning of training", first)
         begin = jax.jit(
             lambda leaves, obs, warm: flat(self._step.begin(self.carry(leaves), obs, warm=warm)),
             donate_argnums=0,
             static_argnums=2,
+            compiler_options=soon(),
         )
         self._begin = ToldOnce("the beginning of new episodes", begin)
 
     def first(self, key: PRNGKeyArray, obs: NDArray) -> tuple[list[Array], Array]:
         """The leaves of the first carry, and a report on the first actions."""
-        return self._first.call(key, obs)
+        carry, report = self._first.call(key, obs)
+        return jax.tree.leaves(carry), report
 
     def begin(self, leaves: list[Array], obs: NDArray, warm: bool) -> tuple[list[Array], Array]:
         """The same at the beginning of new episodes."""
@@ -86,16 +95,20 @@ class Programs(Generic[State]):
         pairs = zip(jaxpr.jaxpr.invars, jaxpr.jaxpr.outvars, strict=False)  # the report and the metrics come last
         changed = [place for place, (given, back) in enumerate(pairs) if place < len(leaves) and given is not back]
         kept = [place for place in range(len(leaves)) if place not in changed]
+        advanced, structure = jaxpr_as_fun(jaxpr), jax.tree.structure(results)  # traced once
 
         def program(
             mine: list[Array], lent: list[Array], packet: Float[Array, "*c packet"]
         ) -> tuple[list[Array], Float[Array, " r"]]:
             self.traces += 1
             whole = dict(zip(changed, mine, strict=True)) | dict(zip(kept, lent, strict=True))
-            after, report = flat(advance(self.carry([whole[place] for place in sorted(whole)]), packet))
+            result = advanced(*(whole[place] for place in sorted(whole)), packet)
+            after, report = flat(jax.tree.unflatten(structure, result))
             return [after[place] for place in changed], report
 
-        compiled = ToldOnce(_about(due, warm), jax.jit(program, donate_argnums=0))
+        seldom = warm or (not due and all(every == 1 for every in self.algorithm.intervals.values()))
+        options = soon() if seldom else None
+        compiled = ToldOnce(_about(due, warm), jax.jit(program, donate_argnums=0, compiler_options=options))
 
         def function(leaves: list[Array], packet: NDArray) -> tuple[list[Array], Array]:
             new, report = compiled.call([leaves[place] for place in changed], [leaves[place] for place in kept], packet)
