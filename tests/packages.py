@@ -2,6 +2,9 @@
 PyTorch (a wheel of 200 MB, more than half a minute) beside its ten minutes. `make test-slow` installs both and runs
 them; there a missing package is an error, while a run of the default tests does not look at these files."""
 
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# The type checker also runs where PyTorch is not installed, and then takes a folder of tests for it.
+
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,3 +27,10 @@ def marked(items: list[pytest.Item], folder: Path) -> None:
     for item in items:
         if item.path.is_relative_to(folder):
             item.add_marker(pytest.mark.slow)
+
+
+def one_thread() -> None:
+    """Keep PyTorch's threads from waiting busily for cores that other workers have."""
+    import torch  # pyright: ignore[reportMissingImports]
+
+    torch.set_num_threads(1)

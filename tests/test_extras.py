@@ -25,6 +25,11 @@ def test_every_extra_is_declared_and_all_has_every_one_but_those_of_torch() -> N
     assert "feasible[all]" in DECLARED["dev"]
 
 
+def test_the_citation_has_the_version() -> None:
+    citation = (Path(__file__).parents[1] / "CITATION.cff").read_text()
+    assert f"\nversion: {PROJECT['version']}\n" in citation
+
+
 def test_the_base_installation_has_no_package_of_an_extra() -> None:
     base = {re.split(r"[\[<>=]", line)[0] for line in PROJECT["dependencies"]}
     assert base.isdisjoint({"mujoco", "numba", "imageio", "ray", "tensorboard", "cvxpy", "flatbuffers", "torch"})

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packages import left_out, marked
+from tests.packages import left_out, marked, one_thread
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -14,3 +14,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     marked(items, Path(__file__).parent)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_thread() -> None:
+    one_thread()

@@ -1,5 +1,8 @@
 """Policies of Stable-Baselines3 in the feasible set: densities that integrate to one, and what is refused."""
 
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# The type checker also runs where PyTorch is not installed, and then takes a folder of tests for it.
+
 import gymnasium as gym
 import jax
 import numpy as np
@@ -41,7 +44,11 @@ class Point(gym.Env):
 
 
 class Parts(gym.ObservationWrapper):
-    observation_space = gym.spaces.Dict(place=gym.spaces.Box(-1.0, 1.0, (2,)), rest=gym.spaces.Box(-1.0, 1.0, (1,)))
+    def __init__(self, env: gym.Env):
+        super().__init__(env)
+        self.observation_space = gym.spaces.Dict(
+            place=gym.spaces.Box(-1.0, 1.0, (2,)), rest=gym.spaces.Box(-1.0, 1.0, (1,))
+        )
 
     def observation(self, observation):
         return {"place": observation[:2], "rest": observation[2:]}
@@ -167,7 +174,7 @@ def test_normalised_observations_are_refused_unless_unnormalised() -> None:
 
 def test_what_does_not_fit_is_said_in_a_sentence() -> None:
     for wrong, sentence in (
-        (lambda: constrained_policy("SACC", disc), "There is no algorithm 'SACC'; did you mean 'SAC'"),
+        (lambda: constrained_policy("SACC", disc), "There is no algorithm 'SACC'. Known: SAC, TD3, PPO"),
         (lambda: constrained_policy("SAC", disc, "radail"), "There is no map 'radail'; did you mean 'radial'"),
         (lambda: constrained_policy("PPO", disc, noise=0.1), "noise is for TD3"),
         (lambda: constrained_policy("PPO", Point()), "the environment has no constraint"),

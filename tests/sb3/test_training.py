@@ -1,5 +1,8 @@
 """Stable-Baselines3 trains on the field's tasks: nothing that is executed violates, by a plain formula in NumPy."""
 
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# The type checker also runs where PyTorch is not installed, and then takes a folder of tests for it.
+
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,9 +51,15 @@ def task(name: str) -> tuple[gym.Env, Watched, fs.Constraint]:
 
 
 AGENTS = {
-    "SAC": (SAC, {"learning_starts": 200, "batch_size": 64, "replay_buffer_class": ExecutedReplayBuffer}),
+    "SAC": (
+        SAC,
+        {"learning_starts": 200, "batch_size": 64, "train_freq": 4, "replay_buffer_class": ExecutedReplayBuffer},
+    ),
     "PPO": (PPO, {"n_steps": 1000, "batch_size": 100, "n_epochs": 5}),
-    "TD3": (TD3, {"learning_starts": 200, "batch_size": 64, "replay_buffer_class": ExecutedReplayBuffer}),
+    "TD3": (
+        TD3,
+        {"learning_starts": 200, "batch_size": 64, "train_freq": 4, "replay_buffer_class": ExecutedReplayBuffer},
+    ),
 }
 
 

@@ -1,8 +1,12 @@
 """Tensors cross to the sets and back: values and gradients are those of the JAX side and of cvxpylayers."""
 
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# The type checker also runs where PyTorch is not installed, and then takes a folder of tests for it.
+
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import cvxpy as cp
 import jax
@@ -222,8 +226,8 @@ def test_what_does_not_fit_is_said_in_a_sentence() -> None:
         (lambda: ft.project(ball, z), r"expected tensors of shape \(\.\.\., 2\), the set's dimension"),
         (lambda: ft.alpha(flat, torch.zeros(3, 4), torch.ones(3, 4)), "the dimension of the set's hull"),
         (lambda: ft.project(ball, z.half()), "a tensor of torch.float32 or torch.float64, got torch.float16"),
-        (lambda: ft.project(ball, [0.0, 1.0]), "got list"),
-        (lambda: ft.project(3.0, z), "expected a feasible set or a constraint, got float"),
+        (lambda: ft.project(ball, cast(torch.Tensor, [0.0, 1.0])), "got list"),
+        (lambda: ft.project(cast(Region, 3.0), z), "expected a feasible set or a constraint, got float"),
         (lambda: ft.project(constraint, z, obs.numpy()), "obs must be a tensor, or a dict or tuple of them"),
         (lambda: ft.project(lambda obs: obs, z, obs), "The constraint must return an ActionSet"),
     ):

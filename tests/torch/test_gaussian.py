@@ -1,5 +1,8 @@
 """Densities of mapped Gaussians integrate to one, in the set and on its boundary, and are those of the samples."""
 
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# The type checker also runs where PyTorch is not installed, and then takes a folder of tests for it.
+
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -1,5 +1,8 @@
 """A data set whose items are projected, for workers of a DataLoader."""
 
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# The type checker also runs where PyTorch is not installed, and then takes a folder of tests for it.
+
 import jax.numpy as jnp
 import torch
 

@@ -22,7 +22,7 @@ def command_of(run: Run) -> str:
     try:
         trained = build_algorithm(run.described.get("algorithm"))  # pyright: ignore[reportArgumentType]
         usual = _usual(run.task, run.algo, run.preset)
-    except ValueError:
+    except Exception:  # a file from anywhere: a page does without the command
         return ""
     if usual is not None and type(usual) is not type(trained):
         return ""

@@ -9,7 +9,7 @@ Which action Stable-Baselines3 stores:
 | PPO, A2C                      | `RolloutBuffer`                 | the sample, whose density learning needs |
 """
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 # The type checker also runs where Stable-Baselines3 is not installed.
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """VecNormalize: constraints are functions of the raw observation, which it replaces by one whose meaning moves."""
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 # The type checker also runs where Stable-Baselines3 is not installed.
 
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ What they do not cover: random actions before `learning_starts`, which Stable-Ba
 never executed. A `safe` environment repairs the first two.
 """
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 # The type checker also runs where Stable-Baselines3 is not installed.
 
 from dataclasses import dataclass
@@ -40,9 +40,8 @@ from feasible.constraints.action_box import in_action_box, one_dimensional
 from feasible.errors import unknown
 from feasible.sb3.normalised import check_raw
 from feasible.torch import MappedGaussian, project
+from feasible.torch.crossing import Tensor
 from feasible.torch.layer import MAPS
-
-Tensor = torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -174,7 +173,7 @@ class _OfTheSpace:
     def __init__(self, observation_space: gym.Space, action_space: gym.Space, *arguments: Any, **settings: Any):
         if isinstance(observation_space, gym.spaces.Dict):
             settings.setdefault("features_extractor_class", CombinedExtractor)
-        super().__init__(observation_space, action_space, *arguments, **settings)
+        super().__init__(observation_space, action_space, *arguments, **settings)  # pyright: ignore[reportCallIssue]
 
 
 class FeasibleSACPolicy(_OfTheSpace, SACPolicy):

@@ -1,6 +1,6 @@
 """A callback that counts violations: of what agents propose to the environment, and of what it executes."""
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 # The type checker also runs where Stable-Baselines3 is not installed.
 
 from typing import Any

@@ -10,8 +10,8 @@ come back by DLPack where they are large, while few numbers are copied, which ta
 fresh memory that nothing in JAX refers to, so PyTorch may write to them.
 """
 
-# pyright: reportMissingImports=false
-# The type checker also runs where PyTorch is not installed.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# The type checker also runs where PyTorch is not installed, and then takes this folder for it.
 
 import contextlib
 import functools

@@ -9,8 +9,8 @@ traced in the tensors' precision. A set that was made beforehand in float32 keep
 float64: make it inside `with jax.enable_x64(True):` to have them exact.
 """
 
-# pyright: reportMissingImports=false
-# The type checker also runs where PyTorch is not installed.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# The type checker also runs where PyTorch is not installed, and then takes this folder for it.
 
 from collections.abc import Callable
 from typing import Literal, overload

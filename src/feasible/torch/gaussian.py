@@ -10,8 +10,8 @@ held below 1 - 8 eps, where the inverse has no digits left; for `alpha` it count
 1 - 128 eps on. A sample's own density needs no inverse.
 """
 
-# pyright: reportMissingImports=false
-# The type checker also runs where PyTorch is not installed.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# The type checker also runs where PyTorch is not installed, and then takes this folder for it.
 
 from dataclasses import dataclass
 
@@ -19,12 +19,13 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import torch
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float
 
 from feasible.algorithms.densities import boundary_log_density, radial_log_det
 from feasible.algorithms.gaussian import gaussian_log_density
 from feasible.algorithms.maps import Hull, alpha, gauge, radial, tanh_ratio
 from feasible.errors import unknown
+from feasible.sets.arguments import Numbers
 from feasible.sets.base import ActionSet
 from feasible.torch.crossing import Observations, Tensor, crossed
 from feasible.torch.functions import Region, sized
@@ -44,9 +45,7 @@ class MappedGaussian:
     With `scaled` actions are in units of the box, too, from -1 to 1, and so are densities.
     """
 
-    def __init__(
-        self, constraint: Region, low: ArrayLike, high: ArrayLike, map: str = "radial", *, scaled: bool = False
-    ):
+    def __init__(self, constraint: Region, low: Numbers, high: Numbers, map: str = "radial", *, scaled: bool = False):
         if map not in INWARD:
             raise unknown("map", map, INWARD, "MappedGaussian: ")
         bounds = [tuple(np.asarray(bound, float).reshape(-1).tolist()) for bound in (low, high)]
@@ -83,8 +82,8 @@ class Frame(eqx.Module):
     directions: Float[Array, "n d"] | None
     """Q, None for the identity."""
 
-    def lifted(self, u: Coordinates) -> Float[Array, " n"]:
-        return self.units * (u if self.directions is None else self.directions @ u)
+    def lifted(self, y: Coordinates) -> Float[Array, " n"]:
+        return self.units * (y if self.directions is None else self.directions @ y)
 
     def coordinates(self, action: Float[Array, " n"]) -> Coordinates:
         offset = (action - self.centre) / self.units

@@ -1,7 +1,7 @@
 """A feasible set as the last layer of a network."""
 
-# pyright: reportMissingImports=false
-# The type checker also runs where PyTorch is not installed.
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
+# The type checker also runs where PyTorch is not installed, and then takes this folder for it.
 
 from collections.abc import Callable
 
