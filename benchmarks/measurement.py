@@ -30,7 +30,7 @@ Prepare = Callable[[Problem, Points], Run | None]
 
 @dataclass(frozen=True)
 class Timing:
-    """Median seconds a point over all calls; `points` is how many one call had, `batch` how many were asked for."""
+    """Median seconds per point over all calls; `points` is how many one call had, `batch` how many were asked for."""
 
     seconds: float
     points: int

@@ -76,7 +76,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m benchmarks.projection", description="Projections side by side with other solvers."
     )
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS, help="sets to project on")
-    parser.add_argument("--batches", nargs="+", type=int, default=BATCHES, help="points a call")
+    parser.add_argument("--batches", nargs="+", type=int, default=BATCHES, help="points per call")
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32", help="of JAX's solvers")
     parser.add_argument("--quick", action="store_true", help="batch 16 alone, few repetitions")
     parser.add_argument("--width", type=int, default=118, help="columns of the table")

@@ -33,7 +33,7 @@ class Section:
 
 
 def print_table(sections: Sequence[Section], where: str, width: int) -> None:
-    table = Table(title=f"Projection: microseconds a point, {where}", title_justify="left")
+    table = Table(title=f"Projection: microseconds per point, {where}", title_justify="left")
     table.add_column("", min_width=30)
     for heading in ("forward", "ratio", "forward +\nbackward", "ratio", "largest\nerror"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -54,7 +54,7 @@ def fastest_peers(sections: Sequence[Section]) -> list[str]:
     """A table in Markdown of the fastest peer for every set, batch and pass; those that are wrong do not count."""
     lines = [
         "",
-        f"Fastest peer with errors of at most {WRONG:.0%} of the set's scale, microseconds a point:",
+        f"Fastest peer with errors of at most {WRONG:.0%} of the set's scale, microseconds per point:",
         "",
         "| set | batch | | ours | fastest peer | its time | ratio | its error |",
         "|---|---|---|---|---|---|---|---|",

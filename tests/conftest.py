@@ -1,12 +1,14 @@
 """Strict numerics for every test: float64 available, no silent promotion of ranks or dtypes."""
 
 import gc
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import jax
 import pytest
 
+from tests.browser import browser as browser
 from tests.code_generation import compile_equal_programs_once, forget_programs, make_plain_code, xla_flags
 
 jax.config.update("jax_enable_x64", True)
@@ -16,6 +18,7 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Long tests, and all where those are not left out, are of the code that users get."""
+    os.environ["FEASIBLE_CACHE"] = "off"  # tests neither use nor fill the cache of whoever runs them
     if config.getoption("markexpr") == "not slow":
         make_plain_code()
     compile_equal_programs_once()
@@ -44,8 +47,11 @@ def _programs_of_a_module() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where processes keep compiled programs for those that train the same agent again."""
-    return tmp_path_factory.mktemp("compiled")
+    """Where processes keep compiled programs for those that train the same agent again, on this worker or another."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "compiled"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
 
 
 @pytest.fixture

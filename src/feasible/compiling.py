@@ -5,14 +5,23 @@ The message goes to the logger `feasible`, which is silent unless the program th
 """
 
 import logging
+import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+
+import jax
 
 LOG = logging.getLogger("feasible")
 PATIENCE = 1.0
 """Seconds after which a first call says what is compiled."""
+SOON: Mapping[str, bool | int | str] = {
+    "xla_backend_optimization_level": 1,
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
+"""Options of XLA for little time of compiling on a CPU."""
 _HEARERS: list[Callable[[str], None]] = []
 
 
@@ -45,6 +54,19 @@ def _say(what: str) -> None:
     LOG.info("Compiling %s; only the first call of its kind takes that long.", what)
     for hearer in _HEARERS:
         hearer(what)
+
+
+def soon() -> dict[str, bool | int | str]:
+    """Compiler options of a program that runs once or for a short while: it is to be there soon.
+
+    On a CPU XLA then takes half the time or less, for code that is as fast on programs without an update and rounds
+    alike: fused loops by its older emitter, little optimisation by LLVM, and nothing cut up to be compiled on many
+    cores. Elsewhere nothing changes, and what XLA_FLAGS say holds.
+    """
+    if jax.default_backend() != "cpu":
+        return {}
+    said = os.environ.get("XLA_FLAGS", "")
+    return {name: value for name, value in SOON.items() if name not in said}
 
 
 class ToldOnce:

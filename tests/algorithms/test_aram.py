@@ -11,9 +11,10 @@ import pytest
 from jaxtyping import Array
 from numpy.typing import NDArray
 
-from feasible.algorithms.aram import ARAM, ARAMState, VectorCritic, kept
+from feasible.algorithms.aram import ARAM, ARAMState
 from feasible.algorithms.augmented import Mixed, mixed
 from feasible.algorithms.base import Decision, Spec, Transition
+from feasible.algorithms.preferences import VectorCritic, kept
 from feasible.sets import Allocation, Ball
 from tests.algorithms.plain import new
 from tests.algorithms.test_probes import IN_BALL, SLOPE, trained

@@ -111,7 +111,7 @@ def test_an_item_is_trained_and_reported(
 ) -> None:
     """A part of Figure 1 in 100 steps; a second call trains nothing."""
     monkeypatch.setitem(ITEMS, "fig1", {"bss-3": ("fwpo",)})  # pyright: ignore[reportArgumentType, reportCallIssue]
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(cache))
+    monkeypatch.setenv("FEASIBLE_CACHE", str(cache))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     arguments = ["fig1", "--steps-scale", "0.0001", "--seeds", "0", "--out", str(tmp_path)]
     main(["reproduce", *arguments])

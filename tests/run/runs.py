@@ -25,7 +25,6 @@ from tests.code_generation import xla_flags
 from tests.run.gate import FOLDER, PATIENCE, Gates
 
 ROOT = Path(__file__).parents[2]
-CACHE_SETTINGS = {"jax_persistent_cache_min_compile_time_secs": 0, "jax_persistent_cache_min_entry_size_bytes": -1}
 METHODS = ("nfwpo", "ddpg-projection")
 SHORT: Options = {"steps": 400, "eval_every": 150, "episodes": 2, "checkpoint_every": 100}
 SMALL: Mapping[str, Plain] = {"hidden_layers": [32, 32], "warmup": 50, "batch_size": 8, "replay_size": 90}
@@ -111,11 +110,10 @@ def environment(cache: Path, gates: Gates | None = None) -> Iterator[None]:
     """Processes started inside find the code under test, share compiled programs and stop at gates where there are."""
     jax.devices()  # XLA reads its flags once: let them be those of this process
     paths = [ROOT / "src", ROOT]
-    found = {"JAX_COMPILATION_CACHE_DIR": str(cache), "XLA_FLAGS": xla_flags(), "COLUMNS": "200"}
+    found = {"FEASIBLE_CACHE": str(cache), "XLA_FLAGS": xla_flags(), "COLUMNS": "200"}
     if gates is not None:
         paths.append(ROOT / "tests" / "run" / "gated")
         found[FOLDER] = str(gates.folder)
-    found |= {name.upper(): str(value) for name, value in CACHE_SETTINGS.items()}
     with mock.patch.dict(os.environ, found, PYTHONPATH=os.pathsep.join(map(str, paths))):
         yield
 

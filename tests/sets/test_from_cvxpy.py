@@ -1,7 +1,7 @@
 """Sets from CVXPY against CVXPY itself: nearest points and supports with random parameters, and what is refused."""
 
-import builtins
 import logging
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -373,13 +373,6 @@ def test_a_negative_level_is_an_empty_set(level: float) -> None:
 
 
 def test_without_cvxpy_the_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    ordinary = builtins.__import__
-
-    def missing(name: str, *rest, **named):
-        if name == "cvxpy":
-            raise ModuleNotFoundError("No module named 'cvxpy'")
-        return ordinary(name, *rest, **named)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
     with pytest.raises(ValueError, match=r"from_cvxpy needs CVXPY: pip install 'feasible\[cvxpy\]'"):
         from_cvxpy(cp.Variable(2), [])

@@ -28,9 +28,8 @@ interval on (theirs: from update 20,000), and fewer `samples` (theirs: 100, a hu
 loss). As theirs: the first `warmup` steps draw uniformly from the action box, with rejection.
 """
 
-from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Literal
 
 import equinox as eqx
 import jax
@@ -38,7 +37,6 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, UInt32
 
-from feasible.algorithms.adam import adam_state, adam_step, after
 from feasible.algorithms.augmented import (
     Mixed,
     Rejected,
@@ -48,36 +46,14 @@ from feasible.algorithms.augmented import (
     store_rejected,
     store_step,
 )
-from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition, is_zero
+from feasible.algorithms.base import Decision, Metrics, Spec, Transition, is_zero
 from feasible.algorithms.gaussian import SquashedGaussian
-from feasible.algorithms.nets import HIDDEN, Dense, Hidden, blend
+from feasible.algorithms.preferences import Preference, VectorCritic, VectorCritics, dirichlet, kept
 from feasible.algorithms.replay import Replay
+from feasible.algorithms.soft import SoftActorCritic
 from feasible.algorithms.statistics import Statistics, absorbed, no_statistics, seen
 
-Preference = Float[Array, " 2"]
 DECAY_STEPS = 10_000
-
-
-class VectorCritic(eqx.Module):
-    """Q(s, a, l): the values of the return and of the cost of rejection, under the preference l."""
-
-    layers: tuple[Dense, ...]
-    hidden: Hidden = eqx.field(static=True)
-
-    def __init__(self, inputs: int, units: tuple[int, ...], hidden: Hidden, key: PRNGKeyArray):
-        sizes = [inputs, *units, 2]
-        keys = jax.random.split(key, len(sizes) - 1)
-        self.layers = tuple(Dense(i, o, k) for i, o, k in zip(sizes[:-1], sizes[1:], keys, strict=True))
-        self.hidden = hidden
-
-    def __call__(self, obs: Float[Array, " o"], action: Float[Array, " n"], preference: Preference) -> Preference:
-        x = jnp.concatenate([obs, action, preference])
-        for layer in self.layers[:-1]:
-            x = HIDDEN[self.hidden](layer(x))
-        return self.layers[-1](x)
-
-
-Critics = tuple[VectorCritic, VectorCritic]
 
 
 class ARAMPolicy(eqx.Module):
@@ -93,9 +69,9 @@ class ARAMPolicy(eqx.Module):
 
 class ARAMState(eqx.Module):
     actor: SquashedGaussian
-    critics: Critics
-    target_critics: Critics
-    old_critics: Critics | None
+    critics: VectorCritics
+    target_critics: VectorCritics
+    old_critics: VectorCritics | None
     """A ring of old critics, stacked, where some are kept."""
     learned: Int[Array, ""]
     """Updates so far."""
@@ -114,7 +90,7 @@ class ARAMState(eqx.Module):
     statistics: Statistics | None = None
 
 
-class ARAM(Algorithm[ARAMState]):
+class ARAM(SoftActorCritic[ARAMState]):
     """Acceptance-rejection with an augmented process and preferences."""
 
     draws: int = 100
@@ -141,12 +117,6 @@ class ARAM(Algorithm[ARAMState]):
     """k1: what rewards are divided by."""
     reward_shift: float = 0.0
     """k2: what is then added to them."""
-    entropy_weight: float = 0.2
-    """Fixed weight of the entropy, or its start where `entropy_target` is given."""
-    entropy_target: float | Literal["auto"] | None = None
-    """Entropy that the weight is tuned to, `auto` for minus the action's entries; None: the weight is fixed."""
-    warmup: int = 10_000
-    """First steps, with proposals drawn from the action box."""
     learning_starts: int = 1_024
     """Steps before the first update."""
     interval: int = 1
@@ -155,34 +125,13 @@ class ARAM(Algorithm[ARAMState]):
     """Batches learned from at each update."""
     batch_size: int = 1_024
     """Transitions in a batch."""
-    replay_size: int = 1_000_000
-    """Transitions kept."""
-    discount: float = 0.99
-    """gamma: what a reward one step later is worth."""
     rate: float = 3e-4
     """Adam's rate of all networks."""
-    target_ratio: float = 5e-3
-    """tau: share of the online critics that enters their targets at each update."""
     hidden_layers: tuple[int, ...] = (256, 256)
     """Units of the hidden layers."""
-    hidden: Hidden = "relu"
-    """Activation of the hidden layers."""
-    normalised: bool = False
-    """Whether the networks see observations by their running mean and deviation."""
-    copies: int = 1
-    """Copies of the environment that are stepped as one."""
 
-    @property
-    def intervals(self) -> Mapping[str, int]:
-        return {"networks": self.interval}
-
-    @property
-    def environments(self) -> int:
-        return self.copies
-
-    @property
-    def updates_after(self) -> int:
-        return self.learning_starts
+    def dimensions(self, spec: Spec) -> int:
+        return spec.action_size
 
     def init(self, key: PRNGKeyArray, spec: Spec) -> ARAMState:
         if self.augmented_size < self.draws:
@@ -193,28 +142,20 @@ class ARAM(Algorithm[ARAMState]):
         o, n, dtype = spec.observation_size, spec.action_size, spec.low.dtype
         actor = SquashedGaussian(o + 2, n, self.hidden_layers, self.hidden, actor_key)
         first, second = (VectorCritic(o + n + 2, self.hidden_layers, self.hidden, k) for k in critic_keys)
-        actor, critics = jax.tree.map(lambda leaf: leaf.astype(dtype), (actor, (first, second)))
-        log_weight = jnp.log(jnp.asarray(self.entropy_weight, dtype))
+        networks = self.networks(actor, (first, second), dtype)
+        old = jax.tree.map(lambda leaf: jnp.zeros((self.snapshots, *leaf.shape), dtype), networks.critics)
         weight = jnp.asarray(self.preference, dtype)
         key, first_key = jax.random.split(key)
         return ARAMState(
-            actor,
-            critics,
-            jax.tree.map(jnp.copy, critics),
-            jax.tree.map(lambda leaf: jnp.zeros((self.snapshots, *leaf.shape), dtype), critics)
-            if self.snapshots
-            else None,
-            jnp.zeros((), jnp.int32),
-            log_weight,
-            adam_state(self.rate, actor),
-            adam_state(self.rate, critics),
-            adam_state(self.rate, log_weight),
-            no_steps(self.replay_size, spec),
-            nothing_rejected(self.augmented_size, spec),
-            jnp.stack([weight, 1.0 - weight]),
-            dirichlet(first_key, self.copies, dtype),
-            jax.random.key_data(key),
-            no_statistics(o, dtype) if self.normalised else None,
+            **networks._asdict(),
+            old_critics=old if self.snapshots else None,
+            learned=jnp.zeros((), jnp.int32),
+            replay=no_steps(self.replay_size, spec),
+            rejected=nothing_rejected(self.augmented_size, spec),
+            preference=jnp.stack([weight, 1.0 - weight]),
+            preferences=dirichlet(first_key, self.copies, dtype),
+            key=jax.random.key_data(key),
+            statistics=no_statistics(o, dtype) if self.normalised else None,
         )
 
     def policy(self, state: ARAMState, *, explore: bool = False) -> ARAMPolicy:
@@ -265,14 +206,13 @@ class ARAM(Algorithm[ARAMState]):
         # The buffers are read only: they stay out of the loop's carry.
         learners = eqx.tree_at(_buffers, state, (None, None))
 
-        def once(learners: ARAMState, key: PRNGKeyArray) -> tuple[ARAMState, Metrics]:
-            batch_key, key = jax.random.split(key)
-            batch = mixed(*buffers, self.batch_size, share, self.rejection_penalty, batch_key, spec)
-            return self.learn(learners, spec, batch, key)
-
-        learners, metrics = jax.lax.scan(once, learners, jax.random.split(key, self.updates))
-        state = eqx.tree_at(_buffers, learners, buffers, is_leaf=_is_none)
-        return state, jax.tree.map(jnp.mean, metrics)
+        learners, metrics = self.learned(
+            learners,
+            key,
+            lambda key: mixed(*buffers, self.batch_size, share, self.rejection_penalty, key, spec),
+            lambda learners, batch, key: self.learn(learners, spec, batch, key),
+        )
+        return eqx.tree_at(_buffers, learners, buffers, is_leaf=_is_none), metrics
 
     def learn(self, state: ARAMState, spec: Spec, batch: Mixed, key: PRNGKeyArray) -> tuple[ARAMState, Metrics]:
         """One update from one batch, under one preference."""
@@ -285,26 +225,6 @@ class ARAM(Algorithm[ARAMState]):
         critic_loss, critic_grads = jax.value_and_grad(self.critic_loss)(
             state.critics, state, spec, batch, asked[0], next_keys
         )
-        actor_rate, critic_rate = after((actor_grads, critic_grads), self.rate, self.rate)
-        actor, actor_optimiser = adam_step(actor_rate, actor_grads, state.actor_optimiser, state.actor)
-        critics, critic_optimiser = adam_step(critic_rate, critic_grads, state.critic_optimiser, state.critics)
-        log_weight, weight_optimiser = state.log_weight, state.weight_optimiser
-        if self.entropy_target is not None:
-            auto = -float(spec.action_size)
-            gradient = entropy - (auto if self.entropy_target == "auto" else self.entropy_target)
-            log_weight, weight_optimiser = adam_step(self.rate, gradient, weight_optimiser, log_weight)
-        learned = state.learned + 1
-        new = (
-            actor,
-            critics,
-            blend(state.target_critics, critics, self.target_ratio),
-            kept(state.old_critics, critics, learned, self.snapshot_interval),
-            learned,
-            log_weight,
-            actor_optimiser,
-            critic_optimiser,
-            weight_optimiser,
-        )
         metrics = {
             "actor/loss": actor_loss,
             "actor/entropy": entropy,
@@ -312,7 +232,9 @@ class ARAM(Algorithm[ARAMState]):
             "critic/loss": critic_loss,
             "critic/augmented_share": jnp.mean(batch.rejected.astype(critic_loss.dtype)),
         }
-        return eqx.tree_at(_learned, state, new, is_leaf=_is_none), metrics
+        networks, learned = self.stepped(state, spec, actor_grads, critic_grads, entropy), state.learned + 1
+        old = kept(state.old_critics, networks.critics, learned, self.snapshot_interval)
+        return replace(state, **networks._asdict(), old_critics=old, learned=learned), metrics
 
     def actor_loss(
         self,
@@ -328,7 +250,7 @@ class ARAM(Algorithm[ARAMState]):
         filled = jnp.arange(self.snapshots, dtype=jnp.int32) < state.learned // self.snapshot_interval
 
         def worth(x: Array, action: Array) -> Array:
-            def least(critics: Critics) -> Array:
+            def least(critics: VectorCritics) -> Array:
                 return jax.vmap(lambda v: jnp.min(jnp.stack([q(x, action, v) @ preference for q in critics])))(asked)
 
             best = jnp.max(least(state.critics))
@@ -350,7 +272,7 @@ class ARAM(Algorithm[ARAMState]):
 
     def critic_loss(
         self,
-        critics: Critics,
+        critics: VectorCritics,
         state: ARAMState,
         spec: Spec,
         batch: Mixed,
@@ -388,22 +310,6 @@ def first_accepted(
     return Decision(draws[0], feasible_set.execute(taken), intended, {"draws": draws, "rejected": rejected})
 
 
-def dirichlet(key: PRNGKeyArray, count: int, dtype: jnp.dtype) -> Float[Array, "count 2"]:
-    """Preferences uniform on the segment: Dirichlet(1, 1)."""
-    first = jax.random.uniform(key, (count,), dtype)
-    return jnp.stack([first, 1.0 - first], axis=1)
-
-
-def kept(old: Critics | None, critics: Critics, learned: Int[Array, ""], interval: int) -> Critics | None:
-    """The ring of old critics after `learned` updates: every `interval` of them the present ones take a place."""
-    if old is None:
-        return None
-    capacity = jax.tree.leaves(old)[0].shape[0]
-    place = jnp.maximum(learned // interval - 1, 0) % capacity
-    due = learned % interval == 0
-    return jax.tree.map(lambda ring, now: ring.at[place].set(jnp.where(due, now, ring[place])), old, critics)
-
-
 def _is_none(leaf: object) -> bool:
     return leaf is None
 
@@ -414,17 +320,3 @@ def _buffers(state: ARAMState) -> tuple[Replay, Rejected]:
 
 def _observed(state: ARAMState) -> tuple[object, ...]:
     return state.replay, state.rejected, state.preferences, state.statistics
-
-
-def _learned(state: ARAMState) -> tuple[object, ...]:
-    return (
-        state.actor,
-        state.critics,
-        state.target_critics,
-        state.old_critics,
-        state.learned,
-        state.log_weight,
-        state.actor_optimiser,
-        state.critic_optimiser,
-        state.weight_optimiser,
-    )

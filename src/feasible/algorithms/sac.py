@@ -18,7 +18,6 @@ Log-densities are of the proposed action. Against Spinning Up, which the paper u
 sets, a time limit is not a termination, and all networks of one update are those from before it.
 """
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Literal
 
@@ -28,13 +27,13 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from feasible.algorithms.adam import adam_state, adam_step, after
-from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition, is_zero
+from feasible.algorithms.base import Decision, Metrics, Spec, Transition, is_zero
 from feasible.algorithms.gaussian import SquashedGaussian
 from feasible.algorithms.heads import HEADS, Drawn, Head, TruncatedHead
 from feasible.algorithms.maps import distance, in_the_box, trouble_inside
-from feasible.algorithms.nets import Critic, Hidden, blend
+from feasible.algorithms.nets import Critic
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
+from feasible.algorithms.soft import SoftActorCritic
 from feasible.algorithms.statistics import Statistics, absorbed, no_statistics, seen, taken_apart, with_statistics
 from feasible.algorithms.truncated import check_truncated, scored
 
@@ -57,39 +56,9 @@ class SACState(eqx.Module):
 Policy = SquashedGaussian | tuple[SquashedGaussian, Statistics]
 
 
-class SAC(Algorithm[SACState]):
+class SAC(SoftActorCritic[SACState]):
     """Soft actor-critic under action constraints."""
 
-    entropy_weight: float = 0.2
-    """Fixed weight of the entropy, or its start where `entropy_target` is given."""
-    entropy_target: float | Literal["auto"] | None = None
-    """Entropy that the weight is tuned to, `auto` for minus the policy's dimensions; None: the weight is fixed."""
-    warmup: int = 10_000
-    """First steps, with actions drawn from the feasible sets."""
-    learning_starts: int = 1_000
-    """Steps before the first update."""
-    interval: int = 50
-    """Steps between updates."""
-    updates: int = 50
-    """Batches learned from at each update."""
-    batch_size: int = 100
-    """Transitions in a batch."""
-    replay_size: int = 1_000_000
-    """Transitions kept."""
-    discount: float = 0.99
-    """gamma: what a reward one step later is worth."""
-    rate: float = 5e-4
-    """Adam's rate of all networks."""
-    target_ratio: float = 5e-3
-    """tau: share of the online critics that enters their targets at each update."""
-    hidden_layers: tuple[int, ...] = (400, 300)
-    """Units of the hidden layers."""
-    hidden: Hidden = "relu"
-    """Activation of the hidden layers."""
-    normalised: bool = False
-    """Whether the networks see observations by their running mean and deviation."""
-    copies: int = 1
-    """Copies of the environment that are stepped as one."""
     map: Literal["squash", "alpha", "radial", "truncated"] = "squash"
     """How mean and deviation become an action with a density (`feasible.algorithms.heads`)."""
     directions: int = 32
@@ -103,17 +72,8 @@ class SAC(Algorithm[SACState]):
     def head(self) -> Head:
         return HEADS.get(self.map) or TruncatedHead(self.directions)
 
-    @property
-    def intervals(self) -> Mapping[str, int]:
-        return {"networks": self.interval}
-
-    @property
-    def environments(self) -> int:
-        return self.copies
-
-    @property
-    def updates_after(self) -> int:
-        return self.learning_starts
+    def dimensions(self, spec: Spec) -> int:
+        return self.head.outputs(spec.region)
 
     def trouble(self, spec: Spec, obs: Float[Array, " o"]) -> str | None:
         return None if self.map == "squash" else trouble_inside(spec.feasible_set(obs), self.map)
@@ -122,21 +82,11 @@ class SAC(Algorithm[SACState]):
         self.check(spec)
         actor_key, *critic_keys = jax.random.split(key, 3)
         o, n = spec.observation_size, spec.action_size
-        actor = SquashedGaussian(o, self.head.outputs(spec.region), self.hidden_layers, self.hidden, actor_key)
+        actor = SquashedGaussian(o, self.dimensions(spec), self.hidden_layers, self.hidden, actor_key)
         first, second = (Critic(o, n, self.hidden_layers, self.hidden, k, joined=0) for k in critic_keys)
-        actor, critics = jax.tree.map(lambda leaf: leaf.astype(spec.low.dtype), (actor, (first, second)))
-        log_weight = jnp.log(jnp.asarray(self.entropy_weight, spec.low.dtype))
-        return SACState(
-            actor,
-            critics,
-            jax.tree.map(jnp.copy, critics),
-            log_weight,
-            adam_state(self.rate, actor),
-            adam_state(self.rate, critics),
-            adam_state(self.rate, log_weight),
-            empty(self.replay_size, spec),
-            no_statistics(o, spec.low.dtype) if self.normalised else None,
-        )
+        networks = self.networks(actor, (first, second), spec.low.dtype)
+        statistics = no_statistics(o, spec.low.dtype) if self.normalised else None
+        return SACState(**networks._asdict(), replay=empty(self.replay_size, spec), statistics=statistics)
 
     def act(self, policy: Policy, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
         actor, statistics = taken_apart(policy)
@@ -163,14 +113,13 @@ class SAC(Algorithm[SACState]):
         replay = state.replay
         # The replay is read only: it stays out of the loop's carry.
         learners = eqx.tree_at(lambda s: s.replay, state, None)
-
-        def once(learners: SACState, key: PRNGKeyArray) -> tuple[SACState, Metrics]:
-            batch_key, key = jax.random.split(key)
-            return self.learn(learners, spec, draw(replay, self.batch_size, batch_key, spec), key)
-
-        learners, metrics = jax.lax.scan(once, learners, jax.random.split(key, self.updates))
-        state = eqx.tree_at(lambda s: s.replay, learners, replay, is_leaf=lambda leaf: leaf is None)
-        return state, jax.tree.map(jnp.mean, metrics)
+        learners, metrics = self.learned(
+            learners,
+            key,
+            lambda key: draw(replay, self.batch_size, key, spec),
+            lambda learners, batch, key: self.learn(learners, spec, batch, key),
+        )
+        return eqx.tree_at(lambda s: s.replay, learners, replay, is_leaf=lambda leaf: leaf is None), metrics
 
     def learn(self, state: SACState, spec: Spec, batch: Batch, key: PRNGKeyArray) -> tuple[SACState, Metrics]:
         """One update from one batch."""
@@ -179,23 +128,14 @@ class SAC(Algorithm[SACState]):
             state.actor, state, spec, batch, actor_keys
         )
         critic_loss, critic_grads = jax.value_and_grad(self.critic_loss)(state.critics, state, spec, batch, next_keys)
-        actor_rate, critic_rate = after((actor_grads, critic_grads), self.rate, self.rate)
-        actor, actor_optimiser = adam_step(actor_rate, actor_grads, state.actor_optimiser, state.actor)
-        critics, critic_optimiser = adam_step(critic_rate, critic_grads, state.critic_optimiser, state.critics)
-        log_weight, weight_optimiser = state.log_weight, state.weight_optimiser
-        if self.entropy_target is not None:
-            auto = -float(self.head.outputs(spec.region))
-            gradient = entropy - (auto if self.entropy_target == "auto" else self.entropy_target)
-            log_weight, weight_optimiser = adam_step(self.rate, gradient, weight_optimiser, log_weight)
         metrics = {
             "actor/loss": actor_loss,
             "actor/entropy": entropy,
             "actor/entropy_weight": jnp.exp(state.log_weight),
             "critic/loss": critic_loss,
         }
-        targets = blend(state.target_critics, critics, self.target_ratio)
-        optimisers = (actor_optimiser, critic_optimiser, weight_optimiser)
-        return SACState(actor, critics, targets, log_weight, *optimisers, state.replay, state.statistics), metrics
+        networks = self.stepped(state, spec, actor_grads, critic_grads, entropy)
+        return SACState(**networks._asdict(), replay=state.replay, statistics=state.statistics), metrics
 
     def actor_loss(
         self, actor: SquashedGaussian, state: SACState, spec: Spec, batch: Batch, keys: PRNGKeyArray

@@ -68,8 +68,8 @@ class ProjectedGradientSettings(DDPGSettings, total=False):
     projected_gradient_by: Literal["gradient", "direction"]
 
 
-class SACSettings(TypedDict, total=False):
-    """Of `SAC`."""
+class SoftSettings(TypedDict, total=False):
+    """Of all soft actor-critics."""
 
     entropy_weight: float
     entropy_target: float | Literal["auto"] | None
@@ -86,13 +86,18 @@ class SACSettings(TypedDict, total=False):
     hidden: Hidden
     normalised: bool
     copies: int
+
+
+class SACSettings(SoftSettings, total=False):
+    """Of `SAC`."""
+
     map: Literal["squash", "alpha", "radial", "truncated"]
     directions: int
     critic_at: Literal["executed", "proposed"]
     penalty: float
 
 
-class ARAMSettings(TypedDict, total=False):
+class ARAMSettings(SoftSettings, total=False):
     """Of `ARAM`."""
 
     draws: int
@@ -107,21 +112,6 @@ class ARAMSettings(TypedDict, total=False):
     preferences: int
     reward_scale: float
     reward_shift: float
-    entropy_weight: float
-    entropy_target: float | Literal["auto"] | None
-    warmup: int
-    learning_starts: int
-    interval: int
-    updates: int
-    batch_size: int
-    replay_size: int
-    discount: float
-    rate: float
-    target_ratio: float
-    hidden_layers: Units
-    hidden: Hidden
-    normalised: bool
-    copies: int
 
 
 class RolloutSettings(TypedDict, total=False):

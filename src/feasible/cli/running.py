@@ -25,10 +25,12 @@ def know_studies() -> None:
 
 
 def one_thread() -> None:
-    """A run has one thread; to be called before JAX is used."""
+    """A run has one thread, and its programs are kept for the next; to be called before JAX is used."""
+    from feasible.program_cache import keep_programs
     from feasible.run.sweep.processes import use_one_thread
 
     use_one_thread()
+    keep_programs()
 
 
 def on_cores() -> None:
@@ -74,8 +76,10 @@ def sweep(
     """Bring runs to their end on this machine's cores or accelerator, or on a Ray cluster."""
     from rich.console import Console
 
+    from feasible.program_cache import keep_programs
     from feasible.run.sweep.anywhere import bring_all
 
+    keep_programs()
     try:
         return bring_all(configs, out, Console(), jobs, ray, device, STUDIES)
     except KeyboardInterrupt:

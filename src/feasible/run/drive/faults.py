@@ -51,10 +51,11 @@ def learned_fault(metrics: Mapping[str, float], step: int) -> NotFiniteError | N
 
 def unable(algorithm: Algorithm, spec: Spec, obs: Float[np.ndarray, " o"], who: str = "") -> ValueError | None:
     """Why the algorithm cannot act at an observation whose feasible set is sound."""
-    if Judge(spec.constraint, "raise", batched=False).set_fault(obs, who) is not None:
-        return None
     why = algorithm.trouble(spec, jnp.asarray(obs))
-    return ValueError(f"{type(algorithm).__name__}{who}: {why}") if why else None
+    if why is None:  # of most methods, at no cost; judging a set is compiled first
+        return None
+    fault = Judge(spec.constraint, "raise", batched=False).set_fault(obs, who)
+    return ValueError(f"{type(algorithm).__name__}{who}: {why}") if fault is None else None
 
 
 def refusal(

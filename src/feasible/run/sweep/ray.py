@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feasible.errors import sentence
+from feasible.extras import require
+from feasible.program_cache import VARIABLE, keep_programs
 from feasible.run.config import RunConfig
 from feasible.run.disk.checkpoint import STATE
 from feasible.run.folder import RunFolder, RunLockedError
@@ -50,10 +52,9 @@ class Cluster:
         modules: Sequence[str] = (),
         root: Path | None = None,
     ):
-        try:
-            import ray  # pyright: ignore[reportMissingImports]
-        except ImportError as cause:
-            raise ValueError("--ray needs Ray: pip install 'feasible[ray]'.") from cause
+        require("ray", "--ray")
+        import ray  # pyright: ignore[reportMissingImports]
+
         if slots is not None and slots < 1:
             raise ValueError(f"jobs must be at least 1, not {slots}.")
         self.slots, self._modules = slots, tuple(modules)
@@ -76,7 +77,9 @@ class Cluster:
             num_cpus=1,
             max_calls=1,
             max_retries=RETRIES,
-            runtime_env={"env_vars": one_thread() | {"JAX_PLATFORMS": "cpu"} | _found(root if begun else None)},
+            runtime_env={
+                "env_vars": one_thread() | {"JAX_PLATFORMS": "cpu"} | _said_here() | _found(root if begun else None)
+            },
         )(_train)
 
     def prepare(self, configs: Sequence[RunConfig]) -> list[RunFolder]:
@@ -108,6 +111,11 @@ class Cluster:
             if ended:
                 self._started.remove(training)
         self._refreshed = time.monotonic() if due else self._refreshed
+
+
+def _said_here() -> dict[str, str]:
+    """Where, or whether, compiled programs are kept, if somebody has said so on this machine."""
+    return {VARIABLE: os.environ[VARIABLE]} if VARIABLE in os.environ else {}
 
 
 def _found(root: Path | None) -> dict[str, str]:
@@ -180,6 +188,7 @@ class RunOnCluster:
 
 def _train(place: str, name: str, modules: Sequence[str]) -> str:
     """The task: train a run to its end. The reason, if it failed; failures are not tried again."""
+    keep_programs()
     for module in modules:
         importlib.import_module(module)
     try:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from feasible.extras import require
 from feasible.sets.cvxpy.budgets import Budget, find_budget
 from feasible.sets.cvxpy.elimination import Block, Kind, NotRepresentableError, eliminate, substitute
 from feasible.sets.cvxpy.parametric import ParametricSet, Symbol
@@ -39,10 +40,9 @@ def from_cvxpy(
     parameters and the construction of the set; questions cost what that set's do (`ParametricSet` says which it is).
     CVXPY is needed here and nowhere else: pip install 'feasible[cvxpy]'.
     """
-    try:
-        import cvxpy as cp
-    except ModuleNotFoundError as cause:
-        raise ValueError("from_cvxpy needs CVXPY: pip install 'feasible[cvxpy]'.") from cause
+    require("cvxpy", "from_cvxpy")
+    import cvxpy as cp
+
     if not isinstance(variable, cp.Variable) or variable.ndim != 1:
         raise ValueError("from_cvxpy: variable must be a cvxpy.Variable that is a vector, like the action.")
     symbols = [_symbol(parameter) for parameter in parameters]
