@@ -4,16 +4,26 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test test-slow lint format docs bench clean
+DEMO := $(VENV)/.demo
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+TRIAL := $(or $(TRIAL),$(shell mktemp -u -d -t feasible-package-XXXXXX))
+
+.PHONY: setup demo test suite test-slow lint format package docs bench clean
 
 setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(INSTALL) --editable '.[dev]'
 	touch $@
 
-demo: $(READY)
+# A demonstration needs little of what development needs, and is set up sooner.
+$(DEMO): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) --no-compile --editable '.[mujoco]'
+	touch $@
+
+demo: $(if $(wildcard $(READY)),$(READY),$(DEMO))
 	$(BIN)/feasible demo --out demo
 
 lint: $(READY)
@@ -22,9 +32,23 @@ lint: $(READY)
 	$(BIN)/pyright
 
 test: lint
+	$(MAKE) suite
+
+suite: $(READY)
 	$(BIN)/python -m pytest -n auto
 
+# The wheel as a user gets it: built from the sdist, installed without extras into a fresh environment elsewhere, tried.
+package: $(READY)
+	$(BIN)/python -m build --no-isolation --outdir $(TRIAL)/dist .
+	$(PYTHON) -m venv $(TRIAL)/environment
+	$(TRIAL)/environment/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt $(TRIAL)/dist/*.whl
+	cp tests/package.py $(TRIAL)
+	cd $(TRIAL) && env -u PYTHONPATH environment/bin/python package.py
+	rm -rf $(TRIAL)
+
+# PyTorch, Stable-Baselines3 and cvxpylayers are for these tests only: why is said in tests/packages.py.
 test-slow: $(READY)
+	$(INSTALL) --editable '.[sb3,torch]' cvxpylayers
 	$(BIN)/python -m pytest -n auto -m slow
 
 format: $(READY)
@@ -32,10 +56,10 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 docs: $(READY)
-	$(BIN)/mkdocs build --strict
+	$(BIN)/zensical build --strict --clean
 
 bench: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[bench]'
+	$(INSTALL) --editable '.[bench]'
 	$(BIN)/python -m benchmarks.projection
 
 clean:

@@ -110,7 +110,7 @@ def stepper(name: str, side: str) -> Callable[[int], object]:
 
 
 def timed(name: str, side: str) -> None:
-    """Make a round of steps for every line that comes in, and answer with the steps a second."""
+    """Make a round of steps for every line that comes in, and answer with the steps per second."""
     make = stepper(name, side)
     print("ready", flush=True)
     for _ in sys.stdin:

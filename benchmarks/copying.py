@@ -55,7 +55,7 @@ def print_copying() -> None:
 
 
 def _in_turns(passes: dict[str, tuple[Pass, Array, Array]], length: int) -> dict[str, float]:
-    """Median seconds a pass over rounds in which every program runs once."""
+    """Median seconds per pass over rounds in which every program runs once."""
     programs = {title: _chain(step, length) for title, (step, *_) in passes.items()}
     samples: dict[str, list[float]] = {title: [] for title in passes}
     for attempt in range(ROUNDS + 1):

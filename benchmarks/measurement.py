@@ -5,6 +5,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,12 +17,20 @@ TRIAL = 16
 # Seconds of a round in which a fast solver repeats its call.
 SLICE = 2e-3
 
+
+@runtime_checkable
+class OnDevice(Protocol):
+    """A tensor of PyTorch, which NumPy reads only from the host's memory."""
+
+    def cpu(self) -> Rows: ...
+
+
 Prepare = Callable[[Problem, Points], Run | None]
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Median seconds a point over all calls; `points` is how many one call had, `batch` how many were asked for."""
+    """Median seconds per point over all calls; `points` is how many one call had, `batch` how many were asked for."""
 
     seconds: float
     points: int
@@ -54,14 +63,15 @@ def compare(
     solvers: Sequence[Solver],
     problem: Problem,
     points: Points,
-    reference: Floats,
+    reference: Floats | None,
     *,
     rounds: int,
     patience: Sequence[float],
 ) -> list[Result]:
     """Both passes of every solver. A call longer than its solver's patience (seconds) is made on fewer points.
 
-    The error is the largest over the first points, those of the reference, as a share of the set's scale.
+    The error is the largest over the first points, those of the reference, as a share of the set's scale; there is none
+    without a reference.
     """
     failures: dict[str, str] = {}
     errors: dict[str, float] = {}
@@ -79,7 +89,7 @@ def compare(
             if fitted is None:
                 continue
             prepared[solver.title] = fitted
-            if is_forward:
+            if is_forward and reference is not None:
                 errors[solver.title] = _error(fitted.run(), reference, problem.scale)
         medians = in_turns(prepared, rounds)
         timings.append(
@@ -130,6 +140,6 @@ def _seconds(run: Run) -> float:
 
 
 def _error(answers: Rows, reference: Floats, scale: float) -> float:
-    found = np.asarray(answers, dtype=np.float64)
+    found = np.asarray(answers.cpu() if isinstance(answers, OnDevice) else answers, dtype=np.float64)
     count = min(len(found), len(reference))
     return float(np.max(np.abs(found[:count] - reference[:count]))) / scale

@@ -1,10 +1,10 @@
-"""Populations: agent-steps a second on HalfCheetah, by the number of agents, and where a step's time goes.
+"""Populations: agent-steps per second on HalfCheetah, by the number of agents, and where a step's time goes.
 
     python -m benchmarks.population [--agents 1 5 10 20 40 80] [--methods nfwpo ddpg-projection ...] [--seconds 5]
 
 | column      | what it is                                                                                       |
 |-------------|--------------------------------------------------------------------------------------------------|
-| agent-steps | agents times steps a second, everything included but evaluations: what training runs at          |
+| agent-steps | agents times steps per second, everything included but evaluations: what training runs at          |
 | step        | milliseconds of one step of all agents                                                           |
 | environment | of it: the copies' step, on `--threads` threads                                                  |
 | host        | of it: the rest of what the host does when the device asks, checking and counting                |

@@ -1,24 +1,28 @@
-"""The projections that are compared: the paper's four feasible sets and an intersection, as plain numbers.
+"""The projections that are compared: the paper's feasible sets, the field's and an intersection, as plain numbers.
 
 Every solver reads the same `Problem` and writes it in its own words, the way its users do.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 
 Floats = Float[np.ndarray, "..."]
+# What a coordinate draws on the budget, x = w a: |x|, max(x, 0) or x itself.
+Load = Literal["absolute", "positive", "signed"]
 
 
 @dataclass(frozen=True)
 class Problem:
     """argmin ||a - z|| over all a with, where the field is given,
 
-    low <= a <= high,   A a <= b,   sum a = total,   ||factor a|| <= radius,   sum |w a| <= budget;
+    low <= a <= high,   A a <= b,   sum a = total,   ||factor a|| <= radius,   sum load(w a) <= budget;
 
-    the weights w are the state: another vector for every point. Proposals z are uniform on -reach .. reach around
-    the middle `around`, so that most of them lie outside.
+    the weights w are the state: another vector for every point. Where `swings` is set, the factor is diag(s), and its
+    sines s are of the state, too. Proposals z are uniform on -reach .. reach around the middle `around`, so that most
+    of them lie outside.
     """
 
     name: str
@@ -35,6 +39,16 @@ class Problem:
     factor: Floats | None = None
     radius: float | None = None
     budget: float | None = None
+    load: Load = "absolute"
+    swings: bool = False
+    # Coordinates that the budget reads, all of them where nothing is said; size of the weights.
+    reads: tuple[int, ...] | None = None
+    speed: float = 10.0
+
+    @property
+    def curved(self) -> bool:
+        """Whether the set has a boundary that is no plane."""
+        return self.radius is not None
 
     @property
     def weighted(self) -> bool:
@@ -49,13 +63,19 @@ class Problem:
 
 @dataclass(frozen=True)
 class Points:
-    """Proposals z, one a row, and the weights of each where the set depends on the state."""
+    """Proposals z, one a row, with weights and sines for each where the set depends on the state."""
 
     z: Floats
     weights: Floats | None
+    sines: Floats | None = None
 
     def first(self, count: int) -> "Points":
-        return Points(self.z[:count], None if self.weights is None else self.weights[:count])
+        return Points(self.z[:count], *(None if part is None else part[:count] for part in (self.weights, self.sines)))
+
+    @property
+    def state(self) -> list[Floats]:
+        """The arrays that depend on the state, weights first."""
+        return [part for part in (self.weights, self.sines) if part is not None]
 
     def __len__(self) -> int:
         return len(self.z)
@@ -66,15 +86,16 @@ def proposals(problem: Problem, count: int) -> Points:
     z = problem.around + np.random.default_rng(1).uniform(-problem.reach, problem.reach, (count, problem.dim))
     if not problem.weighted:
         return Points(z, None)
-    # Joint velocities of a running HalfCheetah are about this large.
-    return Points(z, 10.0 * np.random.default_rng(2).normal(size=(count, problem.dim)))
+    weights = problem.speed * np.random.default_rng(2).normal(size=(count, problem.dim))
+    if problem.reads is not None:
+        weights[:, [i for i in range(problem.dim) if i not in problem.reads]] = 0.0
+    if not problem.swings:
+        return Points(z, weights)
+    return Points(z, weights, np.sin(np.random.default_rng(4).uniform(-1.5, 1.5, (count, problem.dim))))
 
 
 def problems() -> dict[str, Problem]:
     """The rows of the table by name."""
-    from feasible.envs.network.topology import NSFNET, link_rows  # loads Numba: only where it is needed
-
-    rows, capacities, _ = link_rows(NSFNET)
     every = (
         Problem(
             name="reacher",
@@ -98,17 +119,46 @@ def problems() -> dict[str, Problem]:
             high=35.0,
             total=150.0,
         ),
+        *_networks(),
         Problem(
-            name="nsfnet",
-            title="NSFNET\npolytope of 8 links, 9 dimensions",
-            kind="polytope",
-            dim=9,
-            around=50.0,
-            reach=50.0,
-            low=0.0,
-            high=50.0,
-            A=rows,
-            b=capacities,
+            name="walker-power",
+            title="Walker, weights by state\npositive power and box, 6 dimensions",
+            kind="closed form",
+            dim=6,
+            around=0.0,
+            reach=2.0,
+            low=-1.0,
+            high=1.0,
+            budget=10.0,
+            load="positive",
+            speed=5.0,
+        ),
+        Problem(
+            name="halfcheetah-ma",
+            title="HalfCheetah's thighs, weights by state\nhalf-space and box, 6 dimensions",
+            kind="closed form",
+            dim=6,
+            around=0.0,
+            reach=2.0,
+            low=-1.0,
+            high=1.0,
+            budget=5.0,
+            load="signed",
+            reads=(0, 3),
+        ),
+        Problem(
+            name="hopper-os",
+            title="Hopper, weights and angles by state\nweighted L1, ellipsoid, box, 3 dimensions",
+            kind="closed form",
+            dim=3,
+            around=0.0,
+            reach=2.0,
+            low=-1.0,
+            high=1.0,
+            radius=0.1**0.5,
+            budget=10.0,
+            swings=True,
+            speed=5.0,
         ),
         Problem(
             name="intersection",
@@ -125,6 +175,30 @@ def problems() -> dict[str, Problem]:
         ),
     )
     return {problem.name: problem for problem in every}
+
+
+def _networks() -> list[Problem]:
+    """NSFNET's rates over 9 paths and over 20."""
+    from feasible.envs.network.topology import NSFNET, NSFNET_20, link_rows  # loads Numba: only where it is needed
+
+    found = []
+    for name, topology in (("nsfnet", NSFNET), ("nsfnet-20", NSFNET_20)):
+        rows, capacities, _ = link_rows(topology)
+        found.append(
+            Problem(
+                name=name,
+                title=f"{name.upper()}\npolytope of {len(rows)} links, {rows.shape[1]} dimensions",
+                kind="polytope",
+                dim=rows.shape[1],
+                around=50.0,
+                reach=50.0,
+                low=0.0,
+                high=50.0,
+                A=rows,
+                b=capacities,
+            )
+        )
+    return found
 
 
 def halfcheetah() -> Problem:

@@ -1,6 +1,7 @@
 """How fast and how exact projections are, side by side with the solvers a user would otherwise pick.
 
     python -m benchmarks.projection [--rows reacher ...] [--batches 16 ...] [--dtype float64] [--quick]
+    python -m benchmarks.projection --on-device [--rows ...]
     python -m benchmarks.projection --accelerator
 
 Everyone runs on one CPU thread: the process is bound to one core, the libraries' thread pools are of size one, and
@@ -8,7 +9,8 @@ JAX computes in the calling thread. Times are medians of calls taken in turns, m
 Ours, qpax and jaxopt compute in float32 unless `--dtype float64` is given, the others always in float64. The gradient
 is that of sum ||project(z)||^2 in z. The error is the largest distance in a coordinate from cvxpy with Clarabel at
 tolerance 1e-12, as a share of the set's scale, over the batch's first 64 points. Calls that would take too long are
-made on fewer points; their time a point is marked with ~. Every peer keeps the tolerances it comes with.
+made on fewer points; their time a point is marked with ~. Every peer keeps the tolerances it comes with. `--on-device`
+compares on JAX's default device instead, an accelerator, with the peers that compute there.
 """
 
 import argparse
@@ -18,10 +20,38 @@ import platform
 import sys
 import timeit
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-ROWS = ("reacher", "halfcheetah", "bss-5", "nsfnet", "intersection")
+if TYPE_CHECKING:
+    from benchmarks.problems import Floats, Points, Problem
+
+ROWS = (
+    "reacher",
+    "halfcheetah",
+    "walker-power",
+    "halfcheetah-ma",
+    "hopper-os",
+    "bss-5",
+    "nsfnet",
+    "nsfnet-20",
+    "intersection",
+)
 BATCHES = (16, 1024, 65536)
-PACKAGES = ("jax", "clarabel", "cvxpy", "cvxpylayers", "diffcp", "jaxopt", "osqp", "qpax", "scs", "torch")
+PACKAGES = (
+    "jax",
+    "clarabel",
+    "cvxpy",
+    "cvxpylayers",
+    "diffcp",
+    "jaxopt",
+    "moreau",
+    "osqp",
+    "pinet-hcnn",
+    "qpax",
+    "rayen",
+    "scs",
+    "torch",
+)
 # Longest call in seconds: ours is measured in full whenever it is not hopeless, peers on fewer points.
 OUR_PATIENCE, PEER_PATIENCE = 1.0, 0.1
 REFERENCE_POINTS = 64
@@ -34,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         print_copying()
         return
-    use_one_thread()
+    if not options.on_device:
+        use_one_thread()
     if options.dtype == "float64":
         os.environ["JAX_ENABLE_X64"] = "1"
     _print_comparison(options)
@@ -45,10 +76,13 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m benchmarks.projection", description="Projections side by side with other solvers."
     )
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=ROWS, help="sets to project on")
-    parser.add_argument("--batches", nargs="+", type=int, default=BATCHES, help="points a call")
+    parser.add_argument("--batches", nargs="+", type=int, default=BATCHES, help="points per call")
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32", help="of JAX's solvers")
     parser.add_argument("--quick", action="store_true", help="batch 16 alone, few repetitions")
     parser.add_argument("--width", type=int, default=118, help="columns of the table")
+    parser.add_argument(
+        "--on-device", action="store_true", help="on JAX's default device, with the peers that run there"
+    )
     parser.add_argument(
         "--accelerator",
         action="store_true",
@@ -66,6 +100,7 @@ def use_one_thread() -> None:
         os.environ[f"{pool}_NUM_THREADS"] = "1"
     os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
     os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     os.environ["JAX_CPU_ENABLE_ASYNC_DISPATCH"] = "false"
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
@@ -74,13 +109,12 @@ def use_one_thread() -> None:
 def _print_comparison(options: argparse.Namespace) -> None:
     # Imported here and not above: the number of threads must be settled first, and --accelerator needs none of it.
     from benchmarks.measurement import compare
-    from benchmarks.peers import available
+    from benchmarks.peers import EVERY, ON_DEVICE, available
     from benchmarks.peers.ours import Feasible
     from benchmarks.problems import problems, proposals
-    from benchmarks.reference import reference
     from benchmarks.table import Section, print_table
 
-    peers, missing = available(options.dtype)
+    peers, missing = available(options.dtype, ON_DEVICE if options.on_device else EVERY)
     solvers = [Feasible(options.dtype), *peers]
     patience = [OUR_PATIENCE] + [PEER_PATIENCE] * len(peers)
     batches = (16,) if options.quick else sorted(options.batches)
@@ -90,20 +124,30 @@ def _print_comparison(options: argparse.Namespace) -> None:
     for name in options.rows:
         problem = every[name]
         points = proposals(problem, max(batches))
-        answers = reference(problem, points.first(REFERENCE_POINTS))
+        answers = _reference(problem, points.first(REFERENCE_POINTS))
         for batch in batches:
             print(f"measuring {name}, batch {batch}", file=sys.stderr)
             rounds = 5 if options.quick or batch > 16 else 15
             results = compare(solvers, problem, points.first(batch), answers, rounds=rounds, patience=patience)
             sections.append(Section(problem, batch, results))
-    print_table(sections, options.width)
+    where = _device() if options.on_device else "one CPU thread"
+    print_table(sections, where, options.width)
     for sentence in missing:
         print(sentence)
     print(
         f"floor: a JAX call that computes next to nothing takes {1e6 * _seconds_of_an_empty_call():.1f} microseconds."
     )
-    print(f"{options.dtype} for feasible, qpax and jaxopt; {processor()}; {_versions()};")
+    print(f"{options.dtype} for feasible, qpax, jaxopt and Pi-net; {processor()}; {_versions()};")
     print(f"load of the machine (this program is 1 of it): {load_before:.1f} before, {os.getloadavg()[0]:.1f} after.")
+
+
+def _reference(problem: "Problem", points: "Points") -> "Floats | None":
+    """Answers to trust, or none where there is no cvxpy: a machine with an accelerator need not have it."""
+    try:
+        from benchmarks.reference import reference
+    except ImportError:
+        return None
+    return reference(problem, points)
 
 
 def _seconds_of_an_empty_call() -> float:
@@ -114,6 +158,12 @@ def _seconds_of_an_empty_call() -> float:
     add, one = jax.jit(jnp.add), jnp.ones(16)
     add(one, one).block_until_ready()
     return min(timeit.repeat(lambda: add(one, one).block_until_ready(), number=100, repeat=20)) / 100
+
+
+def _device() -> str:
+    import jax
+
+    return jax.devices()[0].device_kind
 
 
 def processor() -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from benchmarks.peers.cvxpy_model import built_per_point
-from benchmarks.peers.quadratic import quadratic, with_weights
+from benchmarks.peers.quadratic import Quadratic, in_states, quadratic
 from benchmarks.problems import Floats, Points, Problem
 
 
@@ -17,21 +17,24 @@ def reference(problem: Problem, points: Points) -> Floats:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
         answers = built_per_point(problem, points, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
-    if problem.factor is None:
+    if not problem.curved:
         return answers
-    states = [None] * len(points) if points.weights is None else points.weights
+    program = quadratic(problem)
+    rows = in_states(problem, program, points)
+    factors = [problem.factor] * len(points) if points.sines is None else map(np.diag, points.sines)
     return np.stack(
-        [_polished(problem, start, z, weights) for start, z, weights in zip(answers, points.z, states, strict=True)]
+        [
+            _polished(problem, program, start, z, G, factor)
+            for start, z, G, factor in zip(answers, points.z, rows, factors, strict=True)
+            if factor is not None
+        ]
     )
 
 
-def _polished(problem: Problem, start: Floats, z: Floats, weights: Floats | None) -> Floats:
+def _polished(problem: Problem, program: Quadratic, start: Floats, z: Floats, G: Floats, factor: Floats) -> Floats:
     """SLSQP on the same problem, over (a, |a|) where the budget needs both."""
-    assert problem.factor is not None
     assert problem.radius is not None
-    n, factor, level = problem.dim, problem.factor, problem.radius**2
-    program = quadratic(problem)
-    G, h, rest = with_weights(program, weights), program.h, program.size - n
+    n, level, h, rest = problem.dim, problem.radius**2, program.h, program.size - problem.dim
     curve = {
         "type": "ineq",
         "fun": lambda v: level - np.sum((factor @ v[:n]) ** 2),

@@ -1,13 +1,14 @@
 """What the field's tasks are worth without learning, and how much of their action boxes is infeasible.
 
-    python -m benchmarks.tasks [--tasks NAME ...] [--rules]
+    python -m benchmarks.tasks [--tasks NAME ...] [--random NAME ...] [--rules]
 
 Each task is played by random feasible actions, by doing nothing and by a reference policy, all through the set; at the
 states of the first and of the last, uniform actions of the box are tested for being outside. The reference is a rule
 by hand where there is one: an arm that follows its Jacobian, fixed rates, bikes that stay where they are, a
 portfolio that follows its signals. For robots that run it is a linear policy found by random search (augmented random
 search, Mania et al. 2018: SEARCH says how long). The numbers are kept in `documentation/task_scores.json`, from which
-the page is made; `--rules` measures what each correction of NSFNET's rules changes at fixed rates.
+the page is made; `--rules` measures what each correction of NSFNET's rules changes at fixed rates, and `--random` what
+random feasible actions come to on tasks that are not in that table: the zero of the benchmark's scale.
 """
 
 import argparse
@@ -202,6 +203,15 @@ def measured(name: str) -> dict[str, object]:
     return {"outside": [outside, dice.share()], **told, "rule": words}
 
 
+def random_measured(name: str) -> list[float]:
+    """Mean return of random feasible actions, and its standard error."""
+    task = find_task(name)
+    env = task.copies(EPISODES if (task.episode_length or 0) > SHORT else 10 * EPISODES, "project", threads=2)
+    found = returns_of(env, Dice(env).feasible, SEED)
+    env.close()
+    return [float(found.mean()), float(found.std() / np.sqrt(len(found)))]
+
+
 def rules_measured() -> dict[str, object]:
     """Mean reward and loss per step of NSFNET at fixed rates, with each correction alone, all and none."""
     fields = ("emission", "first_step", "uncounted_packets", "drops_by", "own_service", "return_route")
@@ -230,6 +240,7 @@ def kept() -> Mapping[str, dict]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="*", default=[name for name in TASKS if name not in PAPERS])
+    parser.add_argument("--random", nargs="*", default=[], help="tasks to measure random feasible actions on, alone")
     parser.add_argument("--rules", action="store_true", help="also measure the corrections of NSFNET's rules")
     arguments = parser.parse_args()
     for name in arguments.tasks:
@@ -238,6 +249,11 @@ def main() -> None:
         numbers["tasks"] = {**numbers["tasks"], name: row}
         KEPT.write_text(json.dumps(numbers, indent=1, sort_keys=True) + "\n")
         print(name, json.dumps(row), flush=True)
+    for name in arguments.random:
+        numbers = {**kept()}
+        numbers["random"] = {**numbers.get("random", {}), name: random_measured(name)}
+        KEPT.write_text(json.dumps(numbers, indent=1, sort_keys=True) + "\n")
+        print(name, numbers["random"][name], flush=True)
     if arguments.rules:
         numbers = {**kept(), "rules": rules_measured()}
         KEPT.write_text(json.dumps(numbers, indent=1, sort_keys=True) + "\n")

@@ -55,7 +55,7 @@ Stepper = Callable[[int], None]
 
 
 def ours(constraint: Constraint | None) -> Lone:
-    """NFWPO on HalfCheetah, past its warm-up; another constraint in the place of the task's where given."""
+    """NFWPO on HalfCheetah, past its warm-up; another constraint instead of the task's where given."""
     made = plant_of(feasible.make("halfcheetah"))
     if constraint is not None:
         made.constraint, made.spec = constraint, replace(made.spec, constraint=constraint)
@@ -149,7 +149,7 @@ def environment_alone() -> Stepper:
 
 def table(seconds: Mapping[str, list[float]], bound: Roofline) -> Table:
     result = Table(title=f"A training step: HalfCheetah, {UNITS[0]}-{UNITS[1]}, batch {BATCH}, one thread")
-    for column in ("", "ms a step", "ours is faster by"):
+    for column in ("", "ms per step", "ours is faster by"):
         result.add_column(column, justify="left" if not column else "right")
     for title, values in seconds.items():
         ratios = [other / own for other, own in zip(values, seconds["ours"], strict=True)]

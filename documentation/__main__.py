@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from documentation.benchmark_figure import write_benchmark_figure
 from documentation.blocks import regenerated
 from documentation.field_tasks import write_task_pictures
 from documentation.marked import pages
@@ -23,6 +24,7 @@ for page in pages():
         print(f"{page} is new")
 if arguments.figures or arguments.add:
     write_figures()
+    write_benchmark_figure()
 if arguments.pictures:
     write_pictures()
     write_task_pictures()

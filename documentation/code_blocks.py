@@ -6,6 +6,8 @@ A fenced block of `python`, `bash` or `console` is a promise that it works. The 
     <!-- long -->                                         commands that the tests check without running them
     <!-- raises -->                                       the block ends with the error that the next `text` block shows
     <!-- module: mine -->                                 what the page has defined is the module `mine` for commands
+    <!-- needs: torch -->                                 run where the package is found, else only compiled; a short
+                                                          form may follow: <!-- needs: torch; short: 9_000 -> 60 -->
 
 The python blocks of a page are one program. A `console` block shows commands after `$ ` and what they print.
 """
@@ -46,6 +48,11 @@ class Block:
     """The `text` block after it, if there is one."""
 
     @property
+    def needs(self) -> str:
+        """The package without which the block is only compiled; an empty name for none."""
+        return self.mark.partition("; ")[0].removeprefix("needs: ") if self.mark.startswith("needs: ") else ""
+
+    @property
     def place(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
@@ -65,8 +72,8 @@ class Block:
     @property
     def short(self) -> str:
         """The code with the replacements of the short form."""
-        code = self.code
-        for pair in self.mark.removeprefix("short: ").split("; ") if self.mark.startswith("short: ") else ():
+        code, mark = self.code, self.mark.partition("; ")[2] if self.needs else self.mark
+        for pair in mark.removeprefix("short: ").split("; ") if mark.startswith("short: ") else ():
             old, new = pair.split(" -> ")
             if old not in code:
                 raise ValueError(f"{self.place}: there is no {old!r} to shorten.")
@@ -95,6 +102,8 @@ def blocks_of(page: Path) -> list[Block]:
 def run_python(block: Block, code: str, namespace: dict[str, object]) -> None:
     """Run a block in the namespace of its page; one that raises must say what the page shows."""
     program = compile(code, block.place, "exec")
+    if block.needs and importlib.util.find_spec(block.needs) is None:
+        return
     if not block.raises:
         exec(program, namespace)
         return

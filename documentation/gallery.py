@@ -67,7 +67,7 @@ def microseconds(function: Callable[[Array], Array], points: Float[Array, "batch
 
 
 def cost_table() -> Table:
-    table = Table(title=f"Feasible sets: microseconds a point, batches of {BATCH} on {jax.devices()[0]}")
+    table = Table(title=f"Feasible sets: microseconds per point, batches of {BATCH} on {jax.devices()[0]}")
     for column in ("set", "dim", "formula", "project", "maximise_linear", "largest violation"):
         table.add_column(column, justify="left" if column in ("set", "formula") else "right")
     key = jax.random.key(0)

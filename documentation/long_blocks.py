@@ -29,7 +29,9 @@ def main() -> None:
     wanted = {path.resolve() for path in parser.parse_args().pages}
     for page in pages():
         blocks = blocks_of(page)
-        if page in wanted or (not wanted and any(block.mark.startswith(("short", "long")) for block in blocks)):
+        if page in wanted or (
+            not wanted and any(block.mark.startswith(("short", "long", "needs")) for block in blocks)
+        ):
             print(f"{page.relative_to(ROOT)} ...", flush=True)
             with tempfile.TemporaryDirectory() as folder:
                 run_page(blocks, Path(folder))

@@ -20,7 +20,7 @@ EVERY_RUN: Mapping[str, str] = {
     "violation/proposed_count": "proposals outside their feasible set since the warm-up, exploration included",
     "violation/intended_count": "the same without the exploration",
     "violation/executed_max": "largest violation of an executed action in training so far",
-    "time/steps_per_second": "environment steps a second since the last line",
+    "time/steps_per_second": "environment steps per second since the last line",
 }
 _MEANINGS: Mapping[str, str] = {
     "actor/frank_wolfe_gap": "mean over the states of the update of ⟨∇Q, c − x⟩, the Frank-Wolfe gap",

@@ -56,7 +56,7 @@ def task_table(task: str, runs: Runs) -> str:
         rows.append(cells)
     rows += [[label, "", number(level), "", number(level), ""] for label, level in REFERENCES.get(task, ())]
     columns = ["method", "paper prints", "ours, paper", "infeasible", "ours, fair", "infeasible"]
-    return _markdown(columns, rows)
+    return markdown(columns, rows)
 
 
 def variants_table(task: str, algo: str, variants: Sequence[str], runs: Runs) -> str:
@@ -67,14 +67,14 @@ def variants_table(task: str, algo: str, variants: Sequence[str], runs: Runs) ->
     for name, members in groups.items():
         then = outcome(members, common)
         rows.append([name, then.score, f"{then.infeasible:.1%}", str(outcome(members))])
-    return _markdown(["variant", f"at {common:,} steps", "infeasible", "at its end"], rows)
+    return markdown(["variant", f"at {common:,} steps", "infeasible", "at its end"], rows)
 
 
 def family_table(task: str, runs: Runs, least: int | None = None) -> str:
     """Rows are the DDPG family, the best first, at the step that all who reached the least have reached."""
     found = family.members(task, runs.all, least)
     columns = ["method", f"score at {found[0].outcome.reached:,} steps", "infeasible", "without exploration"]
-    return _markdown(columns, family.rows(found))
+    return markdown(columns, family.rows(found))
 
 
 def results_table(name: str, runs: Runs) -> str:
@@ -99,7 +99,7 @@ def results_table(name: str, runs: Runs) -> str:
 
 def figures(runs: Runs) -> Iterator[tuple[str, bytes]]:
     """The SVG files of every task and preset, by name, and those of the DDPG family."""
-    of_paper = [run for run in runs.all if run.algo in ITEMS["all"][run.task]]
+    of_paper = [run for run in runs.all if run.algo in ITEMS["all"].get(run.task, ())]
     for preset in PRESETS:
         groups = group_runs(Runs(tuple(_of_preset(of_paper, preset)), ()))
         titles = {group.method: group.title for group in groups}
@@ -131,6 +131,7 @@ def preset_runs(runs: Sequence[Run], algo: str, preset: str) -> list[Run]:
     return [run for run in _of_preset(runs, preset) if run.algo == algo]
 
 
-def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table whose first column is text, and the others numbers."""
     lines = [columns, ["---"] + ["--:"] * (len(columns) - 1), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,6 +1,7 @@
 """Tables of the settings of each method: what they mean, what they are by default, and what they are on each task."""
 
 from collections.abc import Mapping
+from functools import cache
 
 import gymnasium as gym
 
@@ -61,6 +62,7 @@ def differences_table(methods: str) -> str:
     return "\n".join(lines)
 
 
+@cache
 def presets_of(task: Task, method: str) -> dict[str, dict[str, object]]:
     """The settings of a method in each preset of a task that has it."""
     return {name: values(algorithm_of(task, method, name)) for name in task.presets if method in task.preset(name)}
@@ -79,6 +81,7 @@ def values(algorithm: Algorithm) -> dict[str, object]:
     return dict(sorted(settings_of(algorithm).items(), key=lambda item: item[0] not in named))
 
 
+@cache
 def default_algorithm(method: str) -> Algorithm | None:
     """What the agent of a method trains unless it is told otherwise; None for tables, which have no defaults."""
     env = feasible.constrain(gym.make("Pendulum-v1"), lambda obs: feasible.sets.Box([-1.0], [1.0]))

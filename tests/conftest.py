@@ -8,6 +8,7 @@ from pathlib import Path
 import jax
 import pytest
 
+from tests.browser import browser as browser
 from tests.code_generation import compile_equal_programs_once, forget_programs, make_plain_code, xla_flags
 
 jax.config.update("jax_enable_x64", True)

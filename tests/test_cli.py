@@ -1,8 +1,10 @@
 """The command line, as a person uses it."""
 
+import functools
 import importlib
 import os
 import re
+import shlex
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -15,7 +17,7 @@ import pytest
 from PIL import Image, ImageSequence
 
 from feasible.catalogue.registry import METHODS, TASKS
-from feasible.cli import COMMANDS, main
+from feasible.cli import COMMANDS, main, parsed
 from feasible.run.folder import read_metrics
 from feasible.run.launch import configure
 from feasible.run.options import Options
@@ -50,8 +52,38 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         main(["--help"])
     assert end.value.code == 0
-    printed = capsys.readouterr().out
-    assert all(name in printed for name in COMMANDS)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(len(line) for line in lines) <= 80
+    for name in COMMANDS:
+        (line,) = [line for line in lines if line.split()[:1] == [name]]
+        assert line.endswith(".")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_a_command_ends_with_examples_that_it_understands(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([command, "--help"])
+    assert end.value.code == 0
+    _, _, examples = capsys.readouterr().out.rpartition("example")
+    _, *lines = examples.splitlines()
+    assert lines
+    for line in lines:
+        program, *words = shlex.split(line)
+        assert (program, words[0]) == ("feasible", command)
+        call = parsed(COMMANDS, words)
+        assert isinstance(call, functools.partial)
+        assert call.func is COMMANDS[command]
+        named = [word for word in words if word in ("nfwpo", "ddpg-projection", "td3-projection", "sac-projection")]
+        assert set(named) <= set(METHODS)
+
+
+def test_help_of_training_groups_its_options(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    titles = re.findall(r"^[ ╭─]*((?:\w+ )?options)[ ╮─]*$", capsys.readouterr().out, re.MULTILINE)
+    assert titles == ["options", "output options", "training options"]
 
 
 @pytest.mark.parametrize("command", ["train", "compare"])

@@ -9,7 +9,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-HEAVY = ("equinox", "imageio", "jax", "matplotlib", "mujoco", "numba", "optax", "scipy", "tensorboard")
+HEAVY = (
+    *("equinox", "imageio", "jax", "matplotlib", "mujoco", "numba", "optax", "scipy", "stable_baselines3"),
+    *("tensorboard", "torch"),
+)
 
 
 def run(program: str) -> list[str]:
@@ -18,9 +21,12 @@ def run(program: str) -> list[str]:
     return finished.stdout.splitlines()
 
 
+TELL = f"import sys; print(*[name for name in {HEAVY} if name in sys.modules])"
+
+
 def loaded(program: str) -> list[str]:
     """Which of the heavy packages a program has loaded at its end."""
-    return run(f"{program}\nimport sys\nprint(*[name for name in {HEAVY} if name in sys.modules])")[-1].split()
+    return run(f"{program}\n{TELL}")[-1].split()
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
@@ -29,11 +35,8 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_the_version_loads_nothing_heavy() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert run("import feasible\nprint(feasible.__version__)\nprint('__version__' in dir(feasible))") == [
-        project["version"],
-        "True",
-    ]
-    assert loaded("import feasible; feasible.__version__") == []
+    program = "import feasible\nprint(feasible.__version__)\nprint('__version__' in dir(feasible))"
+    assert run(f"{program}\n{TELL}") == [project["version"], "True", ""]
 
 
 def test_type_checkers_are_told_that_there_are_types() -> None:
@@ -43,24 +46,54 @@ def test_type_checkers_are_told_that_there_are_types() -> None:
     assert wheel == {"packages": ["src/feasible"]}
 
 
-@pytest.mark.parametrize("name", ["sets.Ball", "constrain", "make"])
-def test_sets_and_constraints_load_jax_but_no_simulator(name: str) -> None:
-    assert set(loaded(f"import feasible; feasible.{name}")) <= {"equinox", "jax", "scipy"}
+def test_sets_and_constraints_load_jax_but_no_simulator() -> None:
+    assert set(loaded("import feasible; feasible.sets.Ball, feasible.constrain, feasible.make")) <= {
+        "equinox",
+        "jax",
+        "scipy",
+    }
 
 
 def test_agents_load_no_simulator_and_draw_nothing() -> None:
     assert set(loaded("import feasible; feasible.NFWPO")) <= {"equinox", "jax", "optax", "scipy"}
 
 
-@pytest.mark.parametrize("command", ["--help", "--version", "train --help", "compare --help", "tasks", "algos"])
-def test_commands_that_only_tell_load_nothing_heavy(command: str) -> None:
-    program = f"from feasible.cli import main\ntry:\n    main({command.split()})\nexcept SystemExit:\n    print()"
-    assert loaded(program) == []
+def test_commands_that_only_tell_load_nothing_heavy() -> None:
+    """One after the other in one process, which tells after each what it has loaded by then."""
+    commands = [["--help"], ["--version"], ["train", "--help"], ["compare", "--help"], ["tasks"], ["algos"]]
+    program = f"""
+from feasible.cli import main
+for command in {commands}:
+    try:
+        main(command)
+    except SystemExit:
+        print()
+    {TELL.replace("print(", "print('loaded:', ")}
+"""
+    assert [line for line in run(program) if line.startswith("loaded:")] == ["loaded:"] * len(commands)
 
 
 def test_all_names_are_there() -> None:
     program = "import feasible\nfor name in dir(feasible): getattr(feasible, name)\nassert 'NFWPO' in dir(feasible)"
     assert "mujoco" not in loaded(program)
+
+
+@pytest.mark.parametrize(
+    ("package", "missing", "extra"),
+    [("feasible.torch", "torch", "torch"), ("feasible.sb3", "stable_baselines3", "sb3")],
+)
+def test_a_missing_package_is_named_with_its_extra(package: str, missing: str, extra: str) -> None:
+    program = f"""
+import sys
+sys.modules[{missing!r}] = None  # as if it were not installed
+try:
+    import {package}
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    (said,) = run(program)
+    assert said.startswith(f"{package} needs ")
+    assert said.endswith(f": pip install 'feasible[{extra}]'.")
 
 
 def test_no_public_function_has_the_name_of_a_subpackage() -> None:

@@ -12,6 +12,7 @@ ROOT = Path(feasible.__file__).parent
 # From the ground up; a package may import itself and what stands before it.
 LAYERS = (
     "errors",
+    "extras",
     "compiling",
     "program_cache",
     "solve",
@@ -26,6 +27,8 @@ LAYERS = (
     "report",
     "commands",
     "cli",
+    "torch",
+    "sb3",
 )
 FREE = {"envs": {"algorithms"}}
 """Neighbours that stand on one floor: algorithms know no environment, environments no algorithm."""

@@ -4,7 +4,7 @@ A peer is imported only when the table needs it; one that is not installed is na
 """
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from benchmarks.problems import Points, Problem
@@ -33,14 +33,16 @@ class Solver(Protocol):
         """The gradient in z of sum ||project(z)||^2, forward pass included; None without derivatives."""
 
 
-_MODULES = ("cvxpylayers", "cvxpy_loop", "reused", "qpax", "jaxopt", "qpth", "gurobi")
+EVERY = ("cvxpylayers", "moreau", "cvxpy_loop", "reused", "qpax", "jaxopt", "pinet", "rayen", "qpth", "gurobi")
+# Those that compute on an accelerator as they stand.
+ON_DEVICE = ("moreau", "qpax", "jaxopt", "pinet")
 
 
-def available(dtype: str) -> tuple[list[Solver], list[str]]:
+def available(dtype: str, names: Sequence[str] = EVERY) -> tuple[list[Solver], list[str]]:
     """Every peer that can be imported, and for each other one a sentence that says why it is left out."""
     solvers: list[Solver] = []
     missing: list[str] = []
-    for name in _MODULES:
+    for name in names:
         try:
             module = importlib.import_module(f"benchmarks.peers.{name}")
         except ImportError as cause:

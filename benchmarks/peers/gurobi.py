@@ -17,14 +17,13 @@ class GurobiLoop:
         self.environment = gp.Env(params={"OutputFlag": 0, "Threads": 1})
 
     def forward(self, problem: Problem, points: Points) -> Run:
-        states = [None] * len(points) if points.weights is None else points.weights
-        pairs = list(zip(points.z, states, strict=True))
-        return lambda: np.stack([self._solve(problem, z, weights) for z, weights in pairs])
+        given = list(zip(points.z, *points.state, strict=True))
+        return lambda: np.stack([self._solve(problem, z, *state) for z, *state in given])
 
     def backward(self, problem: Problem, points: Points) -> None:
         return None
 
-    def _solve(self, problem: Problem, z: Floats, weights: Floats | None) -> Floats:
+    def _solve(self, problem: Problem, z: Floats, *state: Floats) -> Floats:
         n = problem.dim
         with gp.Model(env=self.environment) as model:
             low = -gp.GRB.INFINITY if problem.low is None else problem.low
@@ -36,14 +35,25 @@ class GurobiLoop:
                 model.addConstr(a.sum() == problem.total)
             if problem.factor is not None and problem.radius is not None:
                 model.addConstr(a @ (problem.factor.T @ problem.factor) @ a <= problem.radius**2)
-            if weights is not None:
-                size = model.addMVar(n)
-                model.addConstr(size >= a)
-                model.addConstr(size >= -a)
-                model.addConstr(np.abs(weights) @ size <= problem.budget)
+            if state:
+                self._limit(model, problem, a, *state)
             model.setObjective((a - z) @ (a - z))
             model.optimize()
             return a.X
+
+    def _limit(
+        self, model: gp.Model, problem: Problem, a: gp.MVar, weights: Floats, sines: Floats | None = None
+    ) -> None:
+        if problem.load == "signed":
+            model.addConstr(weights @ a <= problem.budget)
+            return
+        power = model.addMVar(problem.dim)
+        model.addConstr(power >= weights * a)
+        if problem.load == "absolute":
+            model.addConstr(power >= -weights * a)
+        model.addConstr(power.sum() <= problem.budget)
+        if sines is not None:
+            model.addConstr(a @ np.diag(sines**2) @ a <= (problem.radius or 0.0) ** 2)
 
 
 def solvers(dtype: str) -> list[Solver]:

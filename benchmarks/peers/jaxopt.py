@@ -30,22 +30,23 @@ class Jaxopt:
 
 
 def _projection(problem: Problem, dtype: np.dtype) -> Projection | None:
-    if problem.weighted:
+    if problem.weighted and problem.load != "signed":
         return None  # its L1 ball has neither weights nor a box
     if problem.factor is not None:
         radius = dtype.type(problem.radius)
-        return lambda z, weights: jaxopt.projection.projection_l2_ball(z, radius)
+        return lambda z: jaxopt.projection.projection_l2_ball(z, radius)
     if problem.total is not None:
         n = problem.dim
         low, high, ones = (jnp.full(n, value, dtype) for value in (problem.low or 0.0, problem.high or 0.0, 1.0))
         section = (low, high, ones, jnp.asarray(problem.total, dtype))
-        return lambda z, weights: jaxopt.projection.projection_box_section(z, section)
+        return lambda z: jaxopt.projection.projection_box_section(z, section)
     program = quadratic(problem)
     G, h = jnp.asarray(program.G, dtype), jnp.asarray(program.h, dtype)
     solver = jaxopt.OSQP(matvec_Q=lambda _, vector: vector, check_primal_dual_infeasability=False)
 
-    def project(z: Float[Array, " n"], weights: Float[Array, " n"] | None) -> Float[Array, " n"]:
-        solution = solver.run(params_obj=(None, -z), params_ineq=(G, h)).params
+    def project(z: Float[Array, " n"], *state: Float[Array, " n"]) -> Float[Array, " n"]:
+        rows = G.at[program.varying].set(state[0]) if state else G
+        solution = solver.run(params_obj=(None, -z), params_ineq=(rows, h)).params
         return solution.primal
 
     return project

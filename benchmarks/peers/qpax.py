@@ -30,14 +30,18 @@ class Qpax:
 
 
 def _projection(problem: Problem, dtype: np.dtype) -> Projection | None:
-    if problem.factor is not None:
+    if problem.curved:
         return None
     program = quadratic(problem)
     P, G, h, A, b = (jnp.asarray(part, dtype) for part in (program.P, program.G, program.h, program.A, program.b))
 
-    def project(z: Float[Array, " n"], weights: Float[Array, " n"] | None) -> Float[Array, " n"]:
+    places = program.varying
+
+    def project(z: Float[Array, " n"], *state: Float[Array, " n"]) -> Float[Array, " n"]:
         pull = jnp.zeros(program.size, dtype).at[: problem.dim].set(-z)
-        rows = G if weights is None else G.at[-1, problem.dim :].set(jnp.abs(weights))
+        rows = G
+        if state:
+            rows = G.at[places].set(jnp.abs(state[0]) if problem.load == "absolute" else state[0])
         return qpax.solve_qp_primal(P, pull, A, b, rows, h)[: problem.dim]
 
     return project

@@ -8,7 +8,7 @@ import torch
 from qpth.qp import QPFunction
 
 from benchmarks.peers import Run, Solver
-from benchmarks.peers.quadratic import quadratic, with_weights
+from benchmarks.peers.quadratic import in_states, quadratic
 from benchmarks.problems import Points, Problem
 
 torch.set_num_threads(1)
@@ -20,7 +20,7 @@ class Qpth:
     title = "qpth"
 
     def forward(self, problem: Problem, points: Points) -> Run | None:
-        if problem.factor is not None:
+        if problem.curved:
             return None
         project, z = _projection(problem, points), torch.from_numpy(points.z)
 
@@ -31,7 +31,7 @@ class Qpth:
         return run
 
     def backward(self, problem: Problem, points: Points) -> Run | None:
-        if problem.factor is not None:
+        if problem.curved:
             return None
         project, z = _projection(problem, points), torch.from_numpy(points.z)
 
@@ -46,8 +46,7 @@ class Qpth:
 def _projection(problem: Problem, points: Points):
     program = quadratic(problem)
     P = torch.from_numpy(np.where(np.diag(program.P) > 0, 1.0, RIDGE)).diag()
-    states = [None] * len(points) if points.weights is None else points.weights
-    G = torch.from_numpy(np.stack([with_weights(program, weights) for weights in states]))
+    G = torch.from_numpy(in_states(problem, program, points))
     h, A, b = (torch.from_numpy(part) for part in (program.h, program.A, program.b))
     if len(program.b) == 0:
         A = b = torch.empty(0, dtype=torch.float64)

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from benchmarks.peers import Run, Solver
 from benchmarks.peers.cvxpy_model import parametrised
-from benchmarks.peers.quadratic import quadratic, with_weights
+from benchmarks.peers.quadratic import quadratic, weights_in
 from benchmarks.problems import Floats, Points, Problem
 
 
@@ -28,8 +28,8 @@ class ReusedCvxpy:
             answers = np.empty_like(points.z)
             for index, proposed in enumerate(points.z):
                 z.value = proposed
-                for weights in state:
-                    weights.value = None if points.weights is None else points.weights[index]
+                for parameter, values in zip(state, points.state, strict=True):
+                    parameter.value = values[index]
                 model.solve(solver=cp.CLARABEL)
                 answers[index] = a.value
             return answers
@@ -47,15 +47,19 @@ class ReusedClarabel:
         n, program = problem.dim, quadratic(problem)
         blocks, limits = [program.A, program.G], [program.b, program.h]
         cones = [clarabel.ZeroConeT(len(program.b)), clarabel.NonnegativeConeT(len(program.h))]
-        if problem.factor is not None and problem.radius is not None:
+        above = len(program.b) + len(program.h)
+        if problem.radius is not None:
             lifted = np.zeros((n + 1, program.size))
-            lifted[1:, :n] = -problem.factor
+            lifted[1:, :n] = -np.eye(n) if problem.factor is None else -problem.factor
             blocks.append(lifted)
             limits.append(np.concatenate([[problem.radius], np.zeros(n)]))
             cones.append(clarabel.SecondOrderConeT(n + 1))
         rows = sparse.csc_matrix(np.concatenate(blocks))
-        budget_row = len(program.b) + len(program.h) - 1
-        slots = _slots(rows, budget_row, n, n) if problem.weighted else None
+        at, columns = len(program.b) + program.varying[0], program.varying[1]
+        if problem.swings:
+            at, columns = np.append(at, above + 1 + np.arange(n)), np.append(columns, np.arange(n))
+        slots = _slots(rows, at, columns)
+        values = _values(problem, points)
         settings = clarabel.DefaultSettings()
         settings.verbose = False
         settings.presolve_enable = False  # a solver that presolves takes no new numbers
@@ -67,8 +71,8 @@ class ReusedClarabel:
             answers, pull = np.empty_like(points.z), np.zeros(program.size)
             for index, proposed in enumerate(points.z):
                 pull[:n] = -proposed
-                if slots is not None and points.weights is not None:
-                    solver.update(q=pull, A=(slots, np.abs(points.weights[index])))
+                if problem.weighted:
+                    solver.update(q=pull, A=(slots, values[index]))
                 else:
                     solver.update(q=pull)
                 answers[index] = solver.solve().x[:n]
@@ -84,13 +88,13 @@ class ReusedOsqp:
     title = "OSQP, reused"
 
     def forward(self, problem: Problem, points: Points) -> Run | None:
-        if problem.factor is not None:
+        if problem.curved:
             return None
         n, program = problem.dim, quadratic(problem)
-        G = with_weights(program, None if points.weights is None else points.weights[0])
-        rows = sparse.csc_matrix(np.concatenate([program.A, G]))
+        rows = sparse.csc_matrix(np.concatenate([program.A, program.G]))
         lower = np.concatenate([program.b, np.full(len(program.h), -np.inf)])
-        slots = _slots(rows, len(lower) - 1, n, n) if problem.weighted else None
+        slots = _slots(rows, len(program.b) + program.varying[0], program.varying[1])
+        values = _values(problem, points)
         solver = osqp.OSQP()
         solver.setup(
             sparse.csc_matrix(program.P),
@@ -105,8 +109,8 @@ class ReusedOsqp:
             answers, pull = np.empty_like(points.z), np.zeros(program.size)
             for index, proposed in enumerate(points.z):
                 pull[:n] = -proposed
-                if slots is not None and points.weights is not None:
-                    solver.update(q=pull, Ax=np.abs(points.weights[index]), Ax_idx=slots)
+                if problem.weighted:
+                    solver.update(q=pull, Ax=values[index], Ax_idx=slots)
                 else:
                     solver.update(q=pull)
                 answers[index] = solver.solve().x[:n]
@@ -118,14 +122,23 @@ class ReusedOsqp:
         return None
 
 
-def _slots(rows: sparse.csc_matrix, row: int, first: int, count: int) -> np.ndarray:
-    """Where the entries (row, first), ..., (row, first + count - 1) lie among the stored values."""
+def _values(problem: Problem, points: Points) -> Floats:
+    """What the varying places of the rows hold in the state of each point."""
+    if points.weights is None:
+        return np.zeros((len(points), 0))
+    weights = weights_in(problem, points.weights)
+    return weights if points.sines is None else np.concatenate([weights, -points.sines], axis=1)
+
+
+def _slots(rows: sparse.csc_matrix, at: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Where the entries (at, columns) lie among the stored values."""
     starts = rows.indptr
     return np.array(
         [
             starts[column] + list(rows.indices[starts[column] : starts[column + 1]]).index(row)
-            for column in range(first, first + count)
-        ]
+            for row, column in zip(at, columns, strict=True)
+        ],
+        dtype=np.int64,
     )
 
 

@@ -570,7 +570,7 @@ def _copier(env: "gym.Env | VectorEnv | Callable[[], gym.Env]") -> Callable[[], 
         return functools.partial(task.env, **getattr(env, "task_options", {}))
     make = _copy_maker(env.env) if isinstance(env, ConstrainedVectorEnv) else None
     if make is not None:
-        return lambda: gym.Wrapper(make())  # in the place of the judging wrapper, which is taken off
+        return lambda: gym.Wrapper(make())  # instead of the judging wrapper, which is taken off
     if isinstance(env, VectorEnv):
         raise CannotCopyError(
             "evaluate: the agent's environment is a vector that does not say how its copies are made; pass a function "

@@ -141,7 +141,7 @@ class _Claims:
             self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def claim(self, key: str) -> bool:
-        """Claim a program in the place of what was claimed before; whether another process had it and is done."""
+        """Claim a program instead of what was claimed before; whether another process had it and is done."""
         self.release()
         place, waited = int(hashlib.sha256(key.encode()).hexdigest()[:7], 16), False
         deadline = time.monotonic() + PATIENCE

@@ -86,6 +86,8 @@ def test_agents_in_a_population_learn_what_they_learn_alone() -> None:
         leaves, report = together.stretch(len(reports) - 1, UPDATES)[1](leaves)
         reports.append(np.asarray(report))
     assert [leaf.unsafe_buffer_pointer() for leaf in leaves] == places  # all memory is handed on
+    # Some update at every second step only, and yet 50 steps are one dispatch.
+    assert [(len(cycle), list(loops)) for cycle, loops in together.loops.items()] == [(2, [50])]
     carries = together.carries(leaves)
     for agent, algorithm in enumerate(AGENTS):
         number, group = next((n, g) for n, g in enumerate(together.groups) if g.rows.start <= agent < g.rows.stop)

@@ -1,16 +1,17 @@
 """The site: it builds strictly, needs no network, and what it says of the code is so."""
 
 import ast
-import logging
 import re
+import shutil
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import pytest
-from mkdocs.commands.build import build
-from mkdocs.config import load_config
 
 from documentation import field_tasks, set_pictures
 from documentation.blocks import regenerated
@@ -20,7 +21,11 @@ from documentation.settings import example
 from feasible import sets
 from feasible.algorithms.base import Spec
 from feasible.catalogue.registry import METHODS
+from tests.browser import needs_browser, watch
 from tests.run.runs import as_a_user
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 PAGES = list(pages())
 
@@ -39,19 +44,68 @@ class Sources(HTMLParser):
             self.found.append(known.get("href") or "")
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_it_builds_strictly_and_needs_no_network(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="mkdocs"):
-        config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path), strict=True)
-        config.plugins.on_startup(command="build", dirty=False)
-        build(config)
-    assert [record.getMessage() for record in caplog.records if record.name.startswith("mkdocs")] == []
-    built = sorted(tmp_path.rglob("*.html"))
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built strictly outside of the checkout."""
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(ROOT / "docs", folder / "docs")
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "mkdocs.yml", folder)
+    program = (sys.executable, "-m", "zensical", "build", "--strict", "--config-file", "mkdocs.yml")
+    built = subprocess.run(program, cwd=folder, capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert "No issues found" in built.stdout + built.stderr
+    return folder / "site"
+
+
+def test_it_needs_no_network(site: Path) -> None:
+    built = sorted(site.rglob("*.html"))
     assert len(built) == len(PAGES)  # the front page is not of the site, but a page for what is not found is
     for page in built:
         parser = Sources()
         parser.feed(page.read_text())
         assert [source for source in parser.found if re.match(r"(https?:)?//", source)] == []
+
+
+def public(package: str) -> set[str]:
+    """What a package exports: the names that it imports as themselves."""
+    path = ROOT / "src" / package.replace(".", "/") / "__init__.py"
+    tree = ast.parse((path.with_suffix(".pyi") if package == "feasible" else path).read_text())
+    imports = (node for node in tree.body if isinstance(node, ast.ImportFrom))
+    return {alias.name for node in imports for alias in node.names if alias.asname == alias.name}
+
+
+PACKAGES = ("feasible.sets", "feasible.constraints", "feasible.algorithms")
+
+
+@pytest.mark.parametrize("package", ["feasible", *PACKAGES])
+def test_every_public_name_is_in_the_reference(package: str, site: Path) -> None:
+    page = "index" if package == "feasible" else package.removeprefix("feasible.")
+    text = (site / "reference" / f"{page}.html").read_text()
+    names = public(package) - {name.removeprefix("feasible.") for name in PACKAGES} - {"envs"}
+    assert {name for name in names if f'id="{package}.{name}"' not in text} == set()
+
+
+@needs_browser
+def test_it_is_searched_and_read_in_files_on_a_desktop_and_a_phone(site: Path, browser: "Browser") -> None:
+    page = browser.new_page(viewport={"width": 1360, "height": 900})
+    complaints, fetched = watch(page)
+    for width in (1360, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        for name in ("index", "methods", "performance", "cookbook", "algorithms/ddpg-optlayer", "reference/sets"):
+            page.goto((site / f"{name}.html").as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), (name, width)
+            beyond = (
+                """tables => tables.filter(table => table.scrollWidth > table.closest("article").clientWidth).length"""
+            )
+            assert width == 390 or page.eval_on_selector_all("article table", beyond) == 0, name
+    page.set_viewport_size({"width": 1360, "height": 900})
+    page.get_by_role("button", name="Search").first.click()
+    page.get_by_placeholder("Search").fill("TurnoverAllocation")
+    page.locator("a", has_text="Three times Allocation").first.wait_for()
+    page.close()
+    assert complaints == []
+    assert [address for address in fetched if not address.startswith(("file:", "blob:"))] == []
 
 
 def test_generated_parts_are_those_of_the_code() -> None:

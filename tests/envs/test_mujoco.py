@@ -10,7 +10,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from feasible.envs.mujoco import MujocoVectorEnv, RestorableMujoco, make_mujoco
+from feasible.envs.mujoco import MujocoVectorEnv, RestorableMujoco, make_mujoco, vector
+from feasible.envs.mujoco.simulations import Simulations
 
 ALL = ["HalfCheetah-v4", "HalfCheetah-v5", "Reacher-v4", "Reacher-v5"]
 
@@ -104,6 +105,27 @@ def test_the_number_of_threads_changes_nothing(env_id: str) -> None:
     for other in played[1:]:
         for ours, theirs in zip(played[0], other, strict=True):
             np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("env_id", ["HalfCheetah-v5", "Reacher-v4", "Hopper-v4"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_without_mujocos_batches_copies_do_the_same(env_id: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with MuJoCo before 4.0; among hoppers some fall while others go on."""
+
+    def played() -> list[np.ndarray]:
+        env = MujocoVectorEnv(3, env_id, threads=threads, max_episode_steps=40)
+        shown, generator = [env.reset(seed=4)[0]], np.random.default_rng(0)
+        for step in range(90):
+            shown += env.step(generator.uniform(-1.0, 1.0, env.action_space.shape or ()))[:4]
+            if step == 50:
+                env.set_state(env.get_state())
+        env.close()
+        return shown
+
+    of_batches = played()
+    monkeypatch.setattr(vector, "Batch", Simulations)
+    for ours, theirs in zip(played(), of_batches, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("env_id", ALL)

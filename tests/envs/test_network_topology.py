@@ -163,7 +163,7 @@ def test_every_path_reaches_its_flow_destination():
 
 
 # The paths through each link of ARAM's 20-path constraint, links 16, 17 and 19 to 30, but for path 6: it goes over the
-# links 21, 19 and 16, and the peer counts it at 29 in the place of 19.
+# links 21, 19 and 16, and the peer counts it at 29 instead of 19.
 PATHS_OF_LINKS = {
     16: {0, 3, 6},
     17: {1, 2, 14, 16},

@@ -1,38 +1,24 @@
-"""The page in a real browser: no errors, no network, filters, hovering, seeds and bands, settings, phone and keyboard.
-
-The browser is the machine's own; where there is none, these tests cannot run (`.ci/run` installs one).
-"""
+"""The page in a real browser: no errors, no network, filters, hovering, seeds, bands, settings, phone and keyboard."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from PIL import Image
 
 from benchmarks.report import made_up, write_run
+from feasible.report.media import LARGEST
 from feasible.report.writing import Report, write_report
+from tests.browser import needs_browser, watch
 from tests.report.conftest import KINDS, SEEDS
-from tests.run.gate import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PATH = next((path for path in map(shutil.which, BROWSERS) if path), None)
-pytestmark = pytest.mark.skipif(PATH is None, reason="there is no Chromium on this machine")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=PATH, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
+pytestmark = needs_browser
 
 
 @pytest.fixture
@@ -45,18 +31,6 @@ def page(browser: "Browser", report: Report) -> Iterator["Page"]:
     page.close()
     assert complaints == []
     assert fetched == [report.page.as_uri()]
-
-
-def watch(page: "Page") -> tuple[list[str], list[str]]:
-    complaints: list[str] = []
-    fetched: list[str] = []
-    page.set_default_timeout(1000 * PATIENCE)
-    page.on(
-        "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
-    )
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("request", lambda request: None if request.url.startswith("data:") else fetched.append(request.url))
-    return complaints, fetched
 
 
 def chip(page: "Page", item: str):
@@ -247,3 +221,86 @@ def test_a_task_of_ones_own_is_told_by_its_runs_without_the_paper(browser: "Brow
     page.close()
     assert complaints == []
     assert "paper" not in (tmp_path / "report" / "tables" / "scores.csv").read_text()
+
+
+@pytest.fixture(scope="module")
+def with_films(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Two methods on one task, a film of one, a picture of the other, and files that are neither."""
+    root = tmp_path_factory.mktemp("films")
+    folders = [write_run(root / "runs", made_up("reacher", algo, 0, 12, 2)) for algo in ("nfwpo", "ddpg-shaping")]
+    frames = [Image.new("P", (40, 30), colour) for colour in range(3)]
+    frames[0].save(folders[0] / "film.gif", save_all=True, append_images=frames[1:], duration=50, loop=0)
+    Image.new("RGB", (20, 10)).save(folders[1] / "picture.png")
+    (folders[1] / "secret.gif").write_text("root:x:0:0")
+    (folders[0] / "vast.mp4").write_bytes(b"\0\0\0\x18ftypmp42" + bytes(LARGEST))
+    return write_report(root / "runs", root / "report", trial="Too short", ahead="Try <next>.")
+
+
+def test_films_and_pictures_are_on_the_page(browser: "Browser", with_films: Report) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    complaints, fetched = watch(page)
+    page.goto(with_films.page.as_uri())
+    card = page.locator('[data-films="reacher"]')
+    page.wait_for_function("[...document.querySelectorAll('.films img')].every(image => image.complete)")
+    assert card.locator("img").evaluate_all("images => images.map(image => image.naturalWidth)") == [40, 20]
+    assert "NFWPO" in card.inner_text()
+    assert "vast.mp4 has 3.0 MB, too many for this page" in card.inner_text()
+    assert "secret" not in page.content()
+    curve = page.locator('figure[data-chart="reacher-return"]').bounding_box()
+    beside = card.bounding_box()
+    assert curve is not None
+    assert beside is not None
+    assert curve["y"] == beside["y"]
+    page.close()
+    assert complaints == []
+    assert fetched == [with_films.page.as_uri()]
+
+
+def test_a_trial_compares_nothing_and_says_what_is_next(browser: "Browser", with_films: Report) -> None:
+    page = browser.new_page()
+    page.goto(with_films.page.as_uri())
+    assert page.locator("#trial").inner_text() == "Too short."
+    assert page.locator(".best").count() == 0
+    assert page.locator("#s-statistics").is_hidden()
+    assert page.locator("#ahead").inner_text() == "Try <next>."
+    page.close()
+
+
+def test_settings_that_differ_are_marked(browser: "Browser", with_films: Report) -> None:
+    page = browser.new_page()
+    page.goto(with_films.page.as_uri())
+    page.locator('tr[data-run="reacher/nfwpo/seed-0"] button.open').click()
+    marked = page.locator("tr.settings .differs dt").all_inner_texts()
+    assert "algorithm.rule.kind" in marked
+    assert "algorithm.shaping" in marked
+    assert {"eval_every", "algorithm.hidden_layers", "seed"}.isdisjoint(marked)
+    page.locator(".differences summary").click()
+    row = page.locator('[data-differs="reacher/algorithm.rule.kind"]').inner_text()
+    assert row.split() == ["algorithm.rule.kind", "FrankWolfe", "PolicyGradient"]
+    page.close()
+
+
+def test_the_command_that_repeats_a_run_is_copied(browser: "Browser", with_films: Report) -> None:
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    complaints, _ = watch(page)
+    page.goto(with_films.page.as_uri())
+    page.locator('tr[data-run="reacher/nfwpo/seed-0"] button.open').click()
+    page.locator(".repeat button").click()
+    page.wait_for_function("document.querySelector('.repeat button').textContent === 'copied'")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("feasible train --task reacher --algo nfwpo --seed 0 --steps 24000 --preset paper")
+    assert copied == page.locator(".repeat code").inner_text()
+    context.close()
+    assert complaints == []
+
+
+def test_tables_that_scroll_on_a_phone_say_so(browser: "Browser", with_films: Report) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto(with_films.page.as_uri())
+    hint = page.locator("#runs .scroll-hint")
+    hint.wait_for(state="visible")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.set_viewport_size({"width": 1280, "height": 900})
+    hint.wait_for(state="hidden")
+    page.close()

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from jaxtyping import Array
 from numpy.typing import NDArray
 
 from feasible import sets
@@ -107,20 +108,36 @@ def test_sac_and_the_tables_learn_as_often() -> None:
     assert learner.carry.algorithm.critic_optimiser[0].count == len(range(50, 121, 25))
 
 
-def one_after_the_other(state: DDPGState, spec_of: Lone, rows: NDArray, first: int) -> tuple[DDPGState, list[Metrics]]:
+class SingleSteps:
+    """Storing one transition, and one update of the parts that are due, each a program."""
+
+    def __init__(self, learner: Lone):
+        algorithm: DDPG = learner.algorithm  # pyright: ignore[reportAssignmentType]
+        spec = learner.plant.spec
+
+        def observe(state: DDPGState, row: Array) -> DDPGState:
+            obs, proposed, executed, next_obs, (reward, terminated) = jnp.split(row, [3, 5, 7, 10])
+            made = Transition(obs, Decision(proposed, executed, proposed), reward, next_obs, terminated > 0, terminated)
+            return algorithm.observe(state, spec, made)
+
+        def update(state: DDPGState, key: Array, due: frozenset[str]) -> tuple[DDPGState, Metrics]:
+            return algorithm.update(state, spec, key, due)
+
+        self.observe, self.update = jax.jit(observe), jax.jit(update, static_argnums=2)
+
+
+def one_after_the_other(
+    state: DDPGState, learner: Lone, programs: SingleSteps, rows: NDArray, first: int
+) -> tuple[DDPGState, list[Metrics]]:
     """What single dispatches make of transitions with these step numbers: all stored, then learned from in order."""
-    algorithm: DDPG = spec_of.algorithm  # pyright: ignore[reportAssignmentType]
-    spec, key = spec_of.plant.spec, jax.random.wrap_key_data(spec_of.carry.key)
+    algorithm, key = learner.algorithm, jax.random.wrap_key_data(learner.carry.key)
     for row in rows:
-        obs, proposed, executed, next_obs, (reward, terminated) = jnp.split(jnp.asarray(row), [3, 5, 7, 10])
-        decision = Decision(proposed, executed, proposed)
-        state = algorithm.observe(state, spec, Transition(obs, decision, reward, next_obs, terminated > 0, terminated))
+        state = programs.observe(state, row)
     told = []
     for number in range(first, first + len(rows)):
         due = frozenset(part for part, every in algorithm.intervals.items() if number % every == 0)
         if number > algorithm.warmup and due:
-            update = jax.jit(partial(algorithm.update, spec=spec, due=due))
-            state, metrics = update(state, key=jax.random.split(jax.random.fold_in(key, number))[0])
+            state, metrics = programs.update(state, jax.random.split(jax.random.fold_in(key, number))[0], due)
             told.append(metrics)
     return state, told
 
@@ -128,10 +145,10 @@ def one_after_the_other(state: DDPGState, spec_of: Lone, rows: NDArray, first: i
 def test_a_round_learns_as_single_steps_do_and_reports_means() -> None:
     """Order, keys and the step at which the warm-up ends; a third round has other updates than a second."""
     learner = started(replace(LEARNER, copies=4, actor_interval=3, warmup=6), toys(4))
-    state = jax.tree.map(jnp.array, learner.carry.algorithm)
+    state, programs = jax.tree.map(jnp.array, learner.carry.algorithm), SingleSteps(learner)
     for step in (4, 8, 12, 16, 20):
         learner.advance(step)
-        state, told = one_after_the_other(state, learner, stored(learner)[step - 4 : step], step - 3)
+        state, told = one_after_the_other(state, learner, programs, stored(learner)[step - 4 : step], step - 3)
         reports = learner.tally.reports()[0]
         for name in {name for metrics in told for name in metrics}:
             values = [float(metrics[name]) for metrics in told if name in metrics]

@@ -146,14 +146,16 @@ def sampled(feasible_set: ActionSet, key: Array) -> Array:
 @of_sets
 def judged(feasible_set: ActionSet, points: dict[str, Array], end: Array) -> dict[str, Array]:
     """Where the ray from the centre through `end` leaves the set, and how far all points are outside."""
-    centre = feasible_set.centre()
+    centre = points["centre"]
     line = end - centre
     reach = feasible_set.exit_distance(centre, line)
     reach = jnp.where(jnp.isfinite(reach), reach, 1.0)
-    points = points | {"centre": centre, "exit": centre + reach * line}
+    points = points | {"exit": centre + reach * line}
+    beyond = centre + 1.01 * reach * line
+    outside = jax.vmap(feasible_set.violation)(jnp.stack([*points.values(), beyond]))
     return points | {
-        "violations": jax.vmap(feasible_set.violation)(jnp.stack(list(points.values()))),
-        "beyond": feasible_set.violation(centre + 1.01 * reach * line),
+        "violations": outside[:-1],
+        "beyond": outside[-1],
         "line": line,
         "scale": feasible_set.scale,
         "diameter": feasible_set.diameter(),
@@ -190,7 +192,7 @@ class Case:
         again = np.asarray(project(self.sets, projected))
         # All other sets execute the projection, which the property tests ask of each kind of set.
         executed = np.asarray(execute(self.sets, proposed)) if isinstance(self.sets, IntegerAllocation) else projected
-        points = {"projected": projected[:, 0], "other": projected[:, 2], "again": again[:, 0]}
+        points = {"projected": projected[:, 0], "other": projected[:, 2], "again": again[:, 0], "centre": centre}
         points |= {"executed": executed[:, 0], "far": executed[:, 1], "best": best_for(self.sets, g), "sample": sample}
         found = judged(self.sets, points, projected[:, 3])
         return {name: np.asarray(value, np.float64) for name, value in found.items()}

@@ -1,7 +1,7 @@
 """Sets from CVXPY against CVXPY itself: nearest points and supports with random parameters, and what is refused."""
 
-import builtins
 import logging
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,18 @@ from numpy.typing import NDArray
 from feasible.errors import EmptySetError
 from feasible.sets import (
     ActionSet,
+    Allocation,
     Ball,
+    BallBox,
     Box,
     ConePolytope,
+    EllipsoidBox,
+    HalfSpaceBox,
     Intersection,
     Polytope,
     PositivePowerBox,
     WeightedL1Box,
+    WeightedL1EllipsoidBox,
     from_cvxpy,
 )
 from tests.one_by_one import one_by_one
@@ -143,6 +148,68 @@ each_precision = [
     for model in MODELS
     for dtype in (jnp.float64, jnp.float32)
 ]
+
+
+CLOSED = [
+    Model(
+        "half-space",
+        HalfSpaceBox,
+        lambda x, w: [w @ x <= 0.5, x >= [-1, -2, -1], x <= 1],
+        [_vector()],
+        lambda rng: [rng.normal(size=3)],
+    ),
+    Model(
+        "allocation",
+        Allocation,
+        lambda x, k: [2 * cp.sum(x) == k, x >= 0, x <= [1, 2, 3]],
+        [_level()],
+        lambda rng: [rng.uniform(0.5, 6)],
+    ),
+    Model(
+        "ball in a box",
+        BallBox,
+        lambda x, w, k: [cp.norm(x - w) <= k, x >= -1, x <= 0.5],
+        [_vector(), _level()],
+        lambda rng: (0.3 * rng.normal(size=3), rng.uniform(0.8, 2)),
+    ),
+    Model(
+        "heat",
+        EllipsoidBox,
+        lambda x, w, k: [cp.norm(cp.multiply(w, x)) <= k, *_in_unit_box(x)],
+        [_vector(), _level()],
+        _of_level,
+    ),
+    Model(
+        "power and heat",
+        WeightedL1EllipsoidBox,
+        lambda x, w, k: [
+            cp.norm1(cp.multiply(w, x)) <= k,
+            cp.sum_squares(cp.multiply([1.0, 2.0, 0.5], x)) <= 0.6,
+            *_in_unit_box(x),
+        ],
+        [_vector(), _level()],
+        _of_level,
+    ),
+]
+
+
+@pytest.mark.parametrize("model", CLOSED, ids=lambda m: m.name)
+def test_closed_forms_are_recognised(model: Model) -> None:
+    rng = np.random.default_rng(3)
+    values = model.draw(rng)
+    region = model.set(*values)
+    assert type(region) is model.kind
+    for z in 3.0 * rng.normal(size=(4, 3)):
+        expected = _solved(model, model.nearest, z, values)
+        np.testing.assert_allclose(region.project(z), expected, atol=1e-4)
+
+
+def test_what_has_no_closed_form_beside_a_budget_is_still_represented() -> None:
+    """A cone that is not around zero, and bounds that are not symmetric."""
+    x = cp.Variable(2)
+    power = cp.norm1(x) <= 1
+    for others in ([cp.norm(x - 0.1) <= 0.8, cp.abs(x) <= 1], [cp.norm(x) <= 0.8, x >= -1, x <= 2]):
+        assert type(jax.eval_shape(from_cvxpy(x, [power, *others]))) is ConePolytope
 
 
 def _solved(model: Model, problem: cp.Problem, target: NDArray, values: Sequence[NDArray | float]) -> NDArray:
@@ -306,13 +373,6 @@ def test_a_negative_level_is_an_empty_set(level: float) -> None:
 
 
 def test_without_cvxpy_the_sentence_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    ordinary = builtins.__import__
-
-    def missing(name: str, *rest, **named):
-        if name == "cvxpy":
-            raise ModuleNotFoundError("No module named 'cvxpy'")
-        return ordinary(name, *rest, **named)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
     with pytest.raises(ValueError, match=r"from_cvxpy needs CVXPY: pip install 'feasible\[cvxpy\]'"):
         from_cvxpy(cp.Variable(2), [])

@@ -13,12 +13,11 @@ from scipy.optimize import brentq, linprog
 from feasible.solve.breakpoints import (
     DENSE,
     _nearest,
-    convex_chord,
-    convex_exit,
     coordinates,
     fill_by_worth,
     nearest_on_budget,
 )
+from feasible.solve.convex_load import convex_chord, convex_exit
 from tests.sets.cases import PRECISIONS
 from tests.sets.families import coarse, sometimes
 

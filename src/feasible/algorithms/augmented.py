@@ -54,7 +54,7 @@ def store_step(
     reward: Float[Array, ""],
     failed: Bool[Array, ""],
 ) -> Replay:
-    """D_real with one step more, in the place of its oldest."""
+    """D_real with one step more, instead of its oldest."""
     ends = jnp.stack([reward, failed.astype(reward.dtype), transition.terminated.astype(reward.dtype)])
     row = jnp.concatenate([transition.obs, action, transition.next_obs, ends])[None]
     place = replay.count % replay.capacity
@@ -65,7 +65,7 @@ def store_step(
 def store_rejected(
     buffer: Rejected, obs: Float[Array, " o"], draws: Float[Array, "k n"], rejected: Int[Array, ""]
 ) -> Rejected:
-    """D_aug with the first `rejected` draws at an observation more, in the place of its oldest: one masked write.
+    """D_aug with the first `rejected` draws at an observation more, instead of its oldest: one masked write.
 
     There may be no more draws than the ring has places.
     """

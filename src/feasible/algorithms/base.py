@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from feasible.constraints import Constraint
@@ -21,6 +22,15 @@ from feasible.sets.base import ActionSet
 State = TypeVar("State")
 Extras = Mapping[str, PyTree[Array]]
 Metrics = dict[str, Float[Array, ""]]
+
+
+def in_precision(region: ActionSet, dtype: np.dtype) -> ActionSet:
+    """The set with its floating numbers in that dtype."""
+
+    def cast(leaf: Array) -> Array:
+        return leaf.astype(dtype) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
+
+    return jax.tree.map(cast, region)
 
 
 class Spec(eqx.Module):
@@ -40,11 +50,7 @@ class Spec(eqx.Module):
 
     def feasible_set(self, obs: Float[Array, " o"]) -> ActionSet:
         """C(s): the constraint at the raw observation, in the precision of learning."""
-
-        def cast(leaf: Array) -> Array:
-            return leaf.astype(obs.dtype) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
-
-        return jax.tree.map(cast, self.constraint(obs))
+        return in_precision(self.constraint(obs), obs.dtype)
 
     @property
     def region(self) -> ActionSet:

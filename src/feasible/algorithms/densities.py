@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from feasible.algorithms.gaussian import gaussian_log_density
-from feasible.algorithms.maps import Hull, gauge, tanh_ratio
+from feasible.algorithms.maps import Chart, gauge, tanh_ratio
 from feasible.sets.base import ActionSet
 
 Coordinates = Float[Array, " d"]
@@ -44,7 +44,7 @@ def log_sech(g: Scalar) -> Scalar:
     return jnp.log(2.0) - g - jnp.log1p(jnp.exp(-2.0 * g))
 
 
-def boundary_log_density(region: ActionSet, hull: Hull, b: Coordinates, mean: Coordinates, std: Coordinates) -> Scalar:
+def boundary_log_density(region: ActionSet, hull: Chart, b: Coordinates, mean: Coordinates, std: Coordinates) -> Scalar:
     """log rho(b) of `alpha` for a point b of the boundary."""
     slope = jax.grad(lambda y: gauge(region, hull.centre, hull.lifted(y)))(b)
     beyond = ray_log_integral(b / std, mean / std)

@@ -19,6 +19,7 @@ centre on the boundary has no gauge: answers are then NaN, which no environment 
 """
 
 from abc import abstractmethod
+from typing import Protocol
 
 import equinox as eqx
 import jax
@@ -30,6 +31,15 @@ from feasible.sets.ball import safe_norm
 from feasible.sets.base import ActionSet
 
 Action = Float[Array, " n"]
+
+
+class Chart(Protocol):
+    """Coordinates of the affine hull around the centre, of any units: a = centre + lifted(y), `lifted` linear."""
+
+    @property
+    def centre(self) -> Action: ...
+
+    def lifted(self, y: Float[Array, " d"]) -> Action: ...
 
 
 class Hull(eqx.Module):
@@ -82,12 +92,12 @@ def gauge(region: ActionSet, centre: Action, v: Action) -> Float[Array, ""]:
     return jnp.where(at_rest, 0.0, jnp.where(inside, 1.0 / times, jnp.nan))
 
 
-def alpha(region: ActionSet, hull: Hull, y: Float[Array, " d"]) -> Float[Array, " d"]:
+def alpha(region: ActionSet, hull: Chart, y: Float[Array, " d"]) -> Float[Array, " d"]:
     """y / max(1, g): itself inside, else where the ray to it leaves the set."""
     return y / jnp.maximum(gauge(region, hull.centre, hull.lifted(y)), 1.0)
 
 
-def radial(region: ActionSet, hull: Hull, y: Float[Array, " d"]) -> Float[Array, " d"]:
+def radial(region: ActionSet, hull: Chart, y: Float[Array, " d"]) -> Float[Array, " d"]:
     """y tanh(g) / g: one to one from the whole space to the set's interior."""
     return y * tanh_ratio(gauge(region, hull.centre, hull.lifted(y)))
 

@@ -82,7 +82,7 @@ def alike(algorithm: Algorithm) -> Hashable:
 
 
 def merged(algorithms: Sequence[Kind], dtype: DTypeLike) -> Kind:
-    """One algorithm in the place of several that are alike: its (NumPy) arrays have a leading axis over them."""
+    """One algorithm instead of several that are alike: its (NumPy) arrays have a leading axis over them."""
     rules = [getattr(algorithm, "rule", None) for algorithm in algorithms]
     kinds = {_kind(rule): rule for rule in rules}
     if len(kinds) > 1:

@@ -44,7 +44,7 @@ def empty(capacity: int, spec: Spec) -> Replay:
 
 
 def store(replay: Replay, transition: Transition, reward: Float[Array, ""]) -> Replay:
-    """The replay with the transition in the place of the oldest; the reward may be a shaped one."""
+    """The replay with the transition instead of the oldest; the reward may be a shaped one."""
     decision = transition.decision
     ends = jnp.stack([reward, transition.terminated.astype(reward.dtype)])
     parts = (transition.obs, decision.proposed, decision.executed, transition.next_obs, ends)

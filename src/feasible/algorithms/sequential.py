@@ -48,7 +48,7 @@ class SequentialState(eqx.Module):
     optimiser: optax.OptState
     statistics: Statistics
     rollout: Rollout
-    """With the scaled draws for samples, and the widths of their intervals in the place of what clipping makes."""
+    """With the scaled draws for samples, and the widths of their intervals instead of what clipping makes."""
 
 
 class SequentialBatch(eqx.Module):

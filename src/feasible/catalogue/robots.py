@@ -78,6 +78,13 @@ def _task(
     )
 
 
+def _swinging(name: str, make: str, moves: str, reads: str, sizes: tuple[int, int, int], preset: Preset) -> Task:
+    """A limit on power and one on the swing of bent joints."""
+    title = f"a {moves} robot with a limit on its power and one on joints that are bent"
+    words = f"|a_i| <= 1, sum |w_i a_i| <= 10, sum a_i^2 sin^2 th_i <= 0.1, {reads}"
+    return _task(name, make, title, words, sizes, {"limit": "power-and-swing"}, preset, steps=1_000_000)
+
+
 _ARM, _TIP = (11, 2, 50), "a_1^2 + 2 a_1 (a_1 + a_2) cos t + (a_1 + a_2)^2 <= 0.05"
 _SPEEDS = "w_i a tenth of the speed of joint i in rad/s (observation 6, 7)"
 _HOPPER = "w_i the angular velocity of joint i (observation 8 to 10)"
@@ -149,16 +156,7 @@ TASKS = (
         _hopper_power_field,
         steps=1_000_000,
     ),
-    _task(
-        "hopper-os",
-        "Hopper",
-        "a hopping robot with a limit on its power and one on joints that are bent",
-        f"|a_i| <= 1, sum |w_i a_i| <= 10, sum a_i^2 sin^2 th_i <= 0.1, {_HOPPER}, th_i its angle (2 to 4)",
-        (11, 3, 1000),
-        {"limit": "power-and-swing"},
-        _hopper_field,
-        steps=1_000_000,
-    ),
+    _swinging("hopper-os", "Hopper", "hopping", f"{_HOPPER}, th_i its angle (2 to 4)", (11, 3, 1000), _hopper_field),
     _task(
         "hopper-speed",
         "Hopper",
@@ -179,16 +177,7 @@ TASKS = (
         _runner_field,
         steps=1_000_000,
     ),
-    _task(
-        "walker-os",
-        "Walker2d",
-        "a walking robot with a limit on its power and one on joints that are bent",
-        f"|a_i| <= 1, sum |w_i a_i| <= 10, sum a_i^2 sin^2 th_i <= 0.1, {_WALKER}, th_i its angle (2 to 7)",
-        (17, 6, 1000),
-        {"limit": "power-and-swing"},
-        _runner_field,
-        steps=1_000_000,
-    ),
+    _swinging("walker-os", "Walker2d", "walking", f"{_WALKER}, th_i its angle (2 to 7)", (17, 6, 1000), _runner_field),
     _task(
         "ant-ball",
         "Ant",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import gymnasium as gym
 
 from feasible.errors import first_line
+from feasible.extras import SIMULATORS, require
 
 if TYPE_CHECKING:
     from feasible.algorithms.base import Algorithm, Spec
@@ -89,10 +90,24 @@ class Task:
             raise ValueError(f"preset: the task {self.name!r} has no preset {name!r}; it has {known}.")
         return self.presets[name]()
 
+    @property
+    def extra(self) -> str | None:
+        """The extra of the installation that the environment needs, where it is one of ours that needs one."""
+        if not isinstance(self.make, str) or not self.make.startswith("feasible/"):
+            return None
+        # Such as feasible.envs.mujoco.constrained:reacher, whose folder is the simulator's.
+        return SIMULATORS.get(str(gym.spec(self.make).entry_point).split(".")[2])
+
+    def check_installed(self) -> None:
+        """Refuse a task whose simulator is not installed."""
+        if self.extra is not None:
+            require(self.extra, f"The task {self.name!r}")
+
     def env(
         self, on_infeasible: "OnInfeasible" = "raise", render_mode: str | None = None, **options: object
     ) -> "ConstrainedEnv":
         """The environment, constrained."""
+        self.check_installed()
         from feasible.constraints import ConstrainedEnv
 
         if self.constraint is not None:
@@ -112,6 +127,7 @@ class Task:
 
         Where the environment has a vector of its own, that steps them on `threads` threads; else they step in turn.
         """
+        self.check_installed()
         from feasible.constraints import ConstrainedVectorEnv
 
         if self.constraint is None and isinstance(self.make, str):

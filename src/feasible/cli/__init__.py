@@ -1,9 +1,10 @@
-"""The command line: one file a command, whose parameters are the options and whose docstring is the help.
+"""The command line: one file per command, whose parameters are the options and whose docstring is the help.
 
 Commands import what they need when they run, so that help is there at once.
 """
 
 import functools
+import inspect
 import io
 import itertools
 import os
@@ -15,6 +16,7 @@ from contextlib import redirect_stderr
 import tyro
 
 from feasible.cli import compare, demo, evaluate, export, listing, report, reproduce, resume, train
+from feasible.cli.examples import examples_of
 from feasible.errors import sentence
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -40,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
             print(f"feasible {feasible.__version__}")
             return
+        if given in ([], ["-h"], ["--help"]):
+            print(overview(COMMANDS))
+            sys.exit(0 if given else 2)
         call(COMMANDS, given)
     except (ValueError, OSError, RuntimeError, FloatingPointError, MemoryError) as error:
         if os.environ.get("FEASIBLE_TRACEBACK"):
@@ -51,25 +56,51 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(130)
 
 
+def overview(commands: Mapping[str, Callable[..., None]]) -> str:
+    """The help of the program: each command in one line, which is the first of its docstring."""
+    lines = [
+        f"  {name:<11}{(inspect.getdoc(command) or '').partition(chr(10))[0]}" for name, command in commands.items()
+    ]
+    return "\n".join(
+        [
+            "usage: feasible COMMAND [OPTIONS]",
+            "",
+            "Reinforcement learning whose every executed action is feasible.",
+            "",
+            "commands:",
+            *lines,
+            "",
+            "Options and examples of a command: feasible COMMAND --help",
+            "The version: feasible --version",
+        ]
+    )
+
+
 def call(commands: Mapping[str, Callable[..., None]], arguments: Sequence[str]) -> None:
     """Call the command that the arguments name with what they say."""
+    parsed(commands, arguments)()
+
+
+def parsed(commands: Mapping[str, Callable[..., None]], arguments: Sequence[str]) -> Callable[[], None]:
+    """The call that the arguments stand for; they are refused, or answered with help, by leaving the program."""
     said = io.StringIO()
     try:
         with redirect_stderr(said):
-            command = tyro.extras.subcommand_cli_from_dict(
+            return tyro.extras.subcommand_cli_from_dict(
                 {name: _chosen(command) for name, command in commands.items()},
                 prog="feasible",
-                description="Reinforcement learning whose every action is feasible. --version tells which this is.",
+                description="Reinforcement learning whose every executed action is feasible.",
                 args=arguments,
                 config=(tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone),
             )
-    except SystemExit:
+    except SystemExit as end:
         wrong = _wrong_value(said.getvalue(), arguments)
         if wrong is not None:
             raise ValueError(wrong) from None
         print(said.getvalue(), end="", file=sys.stderr)
+        if end.code == 0 and arguments[0] in commands:
+            print(examples_of(arguments[0]))
         raise
-    command()
 
 
 def _chosen(command: Callable[..., None]) -> Callable[..., Callable[[], None]]:

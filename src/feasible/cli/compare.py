@@ -17,10 +17,11 @@ def compare(
     out: str = "runs",
     **training: Unpack[Options],
 ) -> None:
-    """Train every method on every task with every seed, as independent runs of one thread each or on an accelerator.
+    """Train several methods on several tasks with several seeds.
 
-    Finished runs are not repeated and unfinished ones go on, so the same command continues after an interrupt. A run
-    that fails is reported and stops no other; the exit code is then 1.
+    Each is an independent run of one thread, or all of a task are one program on an accelerator. Finished runs are not
+    repeated and unfinished ones go on, so the same command continues after an interrupt. A run that fails is reported
+    and stops no other; the exit code is then 1.
 
     Args:
         tasks: Names of the tasks (`feasible tasks`).

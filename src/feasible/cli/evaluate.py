@@ -21,7 +21,7 @@ def evaluate(
         run: Folder of the run, or its policy file.
         episodes: How many episodes.
         seed: Seed of the episodes.
-        video: Write the first episode to this file, an .mp4 or a .gif.
+        video: Write the first episode to this file, a .gif or an .mp4; reports show those in the run's folder.
         task: The task to play, for a policy file that does not name its own.
     """
     one_thread()

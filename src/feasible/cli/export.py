@@ -9,7 +9,9 @@ from feasible.cli.running import know_studies, one_thread
 
 
 def export(run: Annotated[Path, tyro.conf.Positional], out: Path | None = None, task: str | None = None) -> None:
-    """Write a run's policy, projection included, as one file that runs without this library.
+    """Write a run's policy as one file that runs without feasible.
+
+    The file holds the projection, too.
 
     Args:
         run: Folder of the run, or its policy file.

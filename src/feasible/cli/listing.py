@@ -38,7 +38,7 @@ def tasks(names: Annotated[tuple[str, ...], tyro.conf.Positional] = ()) -> None:
     title, console = "Tasks: --task, feasible.make(name)", _console()
     if console.width < NARROW:
         named = [
-            (name, about, ", ".join(f"{heading} {size}" for heading, size in zip(headings, sizes, strict=True) if size))
+            (name, about, _sizes(headings[:3], sizes[:3]) + "\n" + _sizes(headings[3:], sizes[3:]))
             for name, about, *sizes in rows
         ]
         _print_list(console, title, named, caption)
@@ -51,14 +51,21 @@ def tasks(names: Annotated[tuple[str, ...], tyro.conf.Positional] = ()) -> None:
     _print_table(console, table, rows, caption)
 
 
+def _sizes(headings: "Sequence[str]", sizes: "Sequence[str]") -> str:
+    return ", ".join(f"{heading} {size}" for heading, size in zip(headings, sizes, strict=True) if size)
+
+
 def _about(task: "Task") -> tuple[str, ...]:
     """What is said of a task, and its sizes and lengths."""
     from rich.markup import escape
 
     from feasible.catalogue.task import DEFAULT
+    from feasible.extras import installed
 
     sizes = (task.observation_size, task.action_size, task.episode_length, task.steps)
     presets = f"presets: {', '.join([*task.presets, DEFAULT])}"
+    if task.extra is not None and not installed(task.extra):
+        presets += f"\nneeds: pip install 'feasible[{task.extra}]'"
     words = f"[cyan]{escape(task.words)}[/cyan]" if task.words else ""
     about = "\n".join(filter(None, (escape(task.title), words, f"[dim]{escape(presets)}[/dim]")))
     return about, *("open" if size is None else f"{size:,}" for size in sizes)
@@ -127,5 +134,6 @@ def _print_list(console: "Console", title: str, rows: "Sequence[tuple[str, str, 
     console.print(f"[italic]{title}[/italic]", highlight=False)
     for name, about, more in rows:
         console.print(f"\n[bold]{name}[/bold]", highlight=False)
-        console.print(Padding(f"{about}\n[dim]{more}[/dim]".rstrip(), (0, 0, 0, 2)), highlight=False)
+        said = f"{about}\n[dim]{more.strip()}[/dim]" if more.strip() else about
+        console.print(Padding(said, (0, 0, 0, 2), expand=False), highlight=False)
     console.print(f"\n[dim italic]{caption}[/dim italic]", highlight=False)

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
 
 def report(runs: Annotated[str, tyro.conf.Positional], out: Path = Path("report")) -> None:
-    """Write a page, figures and tables from run folders; nothing is trained.
+    """Write a page, figures and tables from run folders.
+
+    Nothing is trained. Films and pictures that lie in the runs' folders are on the page.
 
     Args:
         runs: Folder of the runs, or an address that fsspec knows.

@@ -21,7 +21,7 @@ def reproduce(
     device: Device = "cpu",
     out: Path = Path("reproduction"),
 ) -> None:
-    """Train exactly the runs that a table or figure of the paper needs, and report on them.
+    """Train and report what a table or figure of the paper needs.
 
     Like `compare`, it goes on after an interrupt, and does not repeat the runs of other items.
 

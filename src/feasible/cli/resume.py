@@ -9,7 +9,9 @@ from feasible.cli.running import bring_to_end, know_studies, one_thread
 
 
 def resume(run: Annotated[Path, tyro.conf.Positional], task: str | None = None, tensorboard: bool = False) -> None:
-    """Go on with a run from its last checkpoint, or from the beginning if it has none yet.
+    """Continue a run from its last checkpoint.
+
+    A run that has none yet starts from the beginning.
 
     Args:
         run: Folder of the run.

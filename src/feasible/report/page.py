@@ -6,6 +6,7 @@
 import html
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 
@@ -17,9 +18,12 @@ from feasible.paper.printed import PRINTED
 from feasible.report.aggregates import Comparison
 from feasible.report.charts import Chart, Line, spread
 from feasible.report.groups import Group, by_task
+from feasible.report.media import inlined
+from feasible.report.repeating import command_of
 from feasible.report.runs import Note, Run, Setting
 from feasible.report.statistics import Estimate, interquartile_mean_interval
 from feasible.report.style import Look
+from feasible.run.plain_json import printable
 
 POINTS = 240  # of a curve on the page: more than its pixels can show apart
 DIGITS = 6
@@ -27,8 +31,17 @@ DIGITS = 6
 Json = Setting
 
 
+@dataclass(frozen=True)
+class Words:
+    """What is said around the figures: `trial` why runs compare nothing, if they do not, `ahead` what to do next."""
+
+    title: str
+    trial: str = ""
+    ahead: str = ""
+
+
 def page(
-    title: str,
+    said: Words,
     groups: Sequence[Group],
     charts: Sequence[Chart],
     found: Sequence[Comparison],
@@ -39,7 +52,9 @@ def page(
     """The page's text; `beside` are the files written with it, named from where it is."""
     titles = {group.method: group.title for group in groups}
     data: Json = {
-        "title": title,
+        "title": said.title,
+        "trial": said.trial,
+        "ahead": said.ahead,
         "version": _version(),
         "tasks": [_task(name, members[0].runs[0]) for name, members in by_task(groups).items()],
         "methods": [
@@ -51,6 +66,7 @@ def page(
         "scores": [_score(group) for group in groups],
         "comparisons": [_comparison(one) for one in found if len(one.methods) > 1],
         "runs": [_run(run, group) for group in groups for run in group.runs],
+        "media": _media(groups),
         "notes": [{"about": note.about, "says": note.says, "out": note.left_out} for note in notes],
         "files": list(beside),
     }
@@ -58,7 +74,7 @@ def page(
     template = files("feasible.report").joinpath("page.html").read_text(encoding="utf-8")
     # Nothing in the data can end the script that holds it, or start a comment in it.
     data_text = text.replace("<", "\\u003c")
-    return template.replace("__TITLE__", html.escape(title)).replace("__DATA__", data_text)
+    return template.replace("__TITLE__", html.escape(said.title)).replace("__DATA__", data_text)
 
 
 def _episodes(groups: Sequence[Group]) -> str:
@@ -144,7 +160,27 @@ def _run(run: Run, group: Group) -> Json:
         "violation": _number(run.executed_violation),
         "speed": _number(run.speed),
         "settings": _finite(run.described),
+        "command": command_of(run),
     }
+
+
+def _media(groups: Sequence[Group]) -> list[Json]:
+    """Films and pictures of the runs; of one that is too large for the page its name and size."""
+    every = [(run, group, medium) for group in groups for run in group.runs for medium in run.media]
+    inside = inlined(medium for _, _, medium in every)
+    return [
+        {
+            "task": run.task,
+            "method": group.method,
+            "run": run.path,
+            "seed": run.seed,
+            "name": printable(medium.path.name),
+            "kind": medium.kind,
+            "megabytes": _number(medium.size / 1e6),
+            "address": inside.get(medium, ""),
+        }
+        for run, group, medium in every
+    ]
 
 
 def _numbers(values: Shaped[np.ndarray, " k"]) -> list[Json]:

@@ -6,7 +6,7 @@ but of the lines between them only as many as a figure can show.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from feasible.catalogue.registry import METHODS, TASKS
+from feasible.report.media import Medium, media_of
 from feasible.run.config import read_config
 from feasible.run.plain_json import printable
 from feasible.run.validity import check_run
@@ -59,6 +60,7 @@ class Run:
     reached: int
     described: Mapping[str, Setting]
     series: Mapping[str, Series]
+    media: tuple[Medium, ...] = ()
 
     @property
     def finished(self) -> bool:
@@ -211,7 +213,7 @@ def _read_run(folder: Path, name: str) -> tuple[Run | None, list[Note]]:
     notes = [Note(name, said) for said in (damage, *unusable) if said]
     if "eval/return" not in series:
         return None, [*notes, Note(name, "has no evaluation yet", left_out=True)]
-    return described_run(name, described, series), notes
+    return replace(described_run(name, described, series), media=media_of(folder)), notes
 
 
 def parse_metrics(contents: bytes) -> tuple[list[dict[str, object]], str]:

@@ -8,7 +8,7 @@ from feasible.report.aggregates import comparisons
 from feasible.report.charts import all_charts
 from feasible.report.figures import all_figures
 from feasible.report.groups import Group, group_runs, unevenness
-from feasible.report.page import page
+from feasible.report.page import Words, page
 from feasible.report.published import is_published, read_published
 from feasible.report.runs import Note, find_runs, read_runs
 from feasible.report.style import looks
@@ -34,8 +34,14 @@ class Report:
         return f"Report of {self.runs} run{'s' * (self.runs != 1)}{notes}: {self.page}"
 
 
-def write_report(root: Path, out: Path, folders: Sequence[Path] | None = None, title: str = "") -> Report:
-    """Report on the runs below `root`, or on some of them, or on published results, in the folder `out`."""
+def write_report(
+    root: Path, out: Path, folders: Sequence[Path] | None = None, title: str = "", *, trial: str = "", ahead: str = ""
+) -> Report:
+    """Report on the runs below `root`, or on some of them, or on published results, in the folder `out`.
+
+    `trial` says why runs compare nothing: the page begins with it and leaves out who is best. `ahead` says what to do
+    next, at its end.
+    """
     if folders is None and root.is_dir() and is_published(root):
         runs = read_published(root)
     else:
@@ -55,6 +61,7 @@ def write_report(root: Path, out: Path, folders: Sequence[Path] | None = None, t
         for form, text in (("csv", table.csv()), ("md", table.markdown())):
             write_atomically(out / "tables" / f"{table.name}.{form}", text.encode())
             files.append(f"tables/{table.name}.{form}")
-    html = page(title or "Comparison", groups, charts, found, notes, appearance, files)
+    said = Words(title or "Comparison", trial, ahead)
+    html = page(said, groups, charts, found, notes, appearance, files)
     write_atomically(out / "index.html", html.encode())
     return Report(out / "index.html", tuple(groups), notes)

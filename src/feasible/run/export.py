@@ -20,7 +20,6 @@ active-set methods), so a format that only some constraints could have would be 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 
 import jax
@@ -30,6 +29,7 @@ from jaxtyping import Array, Float, PyTree
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import describe
 from feasible.catalogue.registry import find_task
+from feasible.extras import require
 from feasible.run.disk.archive import ArchiveError, read_description, write_members
 from feasible.run.drive.step import Step
 from feasible.run.drive.wire import wire_of
@@ -116,8 +116,7 @@ def _no_locations() -> Iterator[None]:
 
 
 def _check_place(path: Path) -> None:
-    if find_spec("flatbuffers") is None:
-        raise ValueError("export needs flatbuffers, with which JAX writes programs: pip install 'feasible[export]'.")
+    require("export", "export")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name the file to write in it.")
     if not path.parent.is_dir():

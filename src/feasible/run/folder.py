@@ -4,6 +4,7 @@ config.json      written first: settings, versions, hardware, command line
 metrics.jsonl    one JSON object a line, each with `step`; a torn last line is ignored
 checkpoint/      complete training state
 policy.feasible  the policy as of the last checkpoint
+*.gif, *.mp4, *.png  films and pictures, which anyone may put there for the report
 """
 
 import fcntl

@@ -92,7 +92,8 @@ def changes_of(pairs: Sequence[str]) -> dict[str, Plain]:
 
 
 def new_run(out: Path, config: RunConfig) -> RunFolder:
-    """The folder of a new run under `out`, with its config.json."""
+    """The folder of a new run under `out`, with its config.json; nothing is written for a task that cannot run here."""
+    find_task(config.task).check_installed()
     folder = RunFolder(out / config.name)
     folder.create(config)
     return folder

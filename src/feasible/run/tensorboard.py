@@ -1,16 +1,15 @@
 """TensorBoard event files of a run, for people who watch their runs there."""
 
-from importlib.util import find_spec
 from pathlib import Path
 
+from feasible.extras import require
 from feasible.run.config import RunConfig
 from feasible.run.watch import Line, Watcher
 
 
 def require_tensorboard() -> None:
     """Refuse to go on without the package, before anything is written."""
-    if find_spec("tensorboard") is None:
-        raise ValueError("--tensorboard needs the package: pip install 'feasible[tensorboard]'.")
+    require("tensorboard", "--tensorboard")
 
 
 class EventFiles(Watcher):

@@ -20,6 +20,11 @@ def known(*values: Array | np.ndarray) -> bool:
     return not any(isinstance(value, Tracer) for value in values)
 
 
+def read(value: Array | np.ndarray) -> Array | np.ndarray:
+    """The value as NumPy has it where it is known: comparing there compiles nothing."""
+    return np.asarray(value) if known(value) else value
+
+
 def floats(owner: str, **fields: Numbers) -> list[Array]:
     """The fields as arrays of their common floating dtype; known values must be finite.
 
@@ -41,13 +46,14 @@ def _array(owner: str, name: str, value: Numbers, dtype: np.dtype) -> Array:
         array = jnp.asarray(value, dtype=dtype)
     except (TypeError, ValueError) as cause:
         raise ValueError(f"{owner}: {name} must be numbers of a rectangular shape, got {value!r}.") from cause
-    require(owner, jnp.isfinite(array), f"{name} must be finite, but has a NaN or an infinite entry")
+    if known(array):
+        require(owner, np.isfinite(read(array)), f"{name} must be finite, but has a NaN or an infinite entry")
     return array
 
 
-def require(owner: str, condition: Array, sentence: str, error: type[ValueError] = ValueError) -> None:
+def require(owner: str, condition: Array | np.ndarray, sentence: str, error: type[ValueError] = ValueError) -> None:
     """Raise `owner: sentence` unless the condition holds everywhere; a traced condition is not judged."""
-    if known(condition) and not np.all(condition):
+    if known(condition) and not np.all(read(condition)):
         raise error(f"{owner}: {sentence}.")
 
 

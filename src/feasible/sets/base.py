@@ -279,12 +279,12 @@ class ActionSet(eqx.Module):
 
         Bounds may be infinite. Where the set is known, its extents say so, at the cost of 2 dim linear maximisations.
         """
-        from feasible.sets.intersection import cut  # may be an intersection: import on use
+        from feasible.sets.merging import cut  # may be an intersection: import on use
 
         return cut(self, low, high)
 
     @final
     def __and__(self, other: "ActionSet") -> "ActionSet":
-        from feasible.sets.intersection import intersect  # an intersection is made of sets: import on use
+        from feasible.sets.merging import intersect  # an intersection is made of sets: import on use
 
         return intersect(self, other)

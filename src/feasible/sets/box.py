@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
-from feasible.sets.arguments import Numbers, floats, known, require, vectors
+from feasible.sets.arguments import Numbers, floats, known, read, require, vectors
 from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn, entries
 from feasible.sets.sampling import gaussian
 from feasible.solve.breakpoints import clamp
@@ -115,7 +115,7 @@ def narrower(one: Symmetric, least: Bound, most: Bound) -> Symmetric | None:
 def ordered_bounds(owner: str, low: Array, high: Array) -> list[Array]:
     """The bounds as vectors of one length with low <= high."""
     low, high = vectors(owner, low=low, high=high)
-    require(owner, low <= high, "low must not exceed high in any entry", EmptySetError)
+    require(owner, read(low) <= read(high), "low must not exceed high in any entry", EmptySetError)
     return [low, high]
 
 

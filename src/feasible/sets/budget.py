@@ -7,11 +7,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
-from feasible.sets.arguments import Numbers, floats, require, scalar, vectors
+from feasible.sets.arguments import Numbers, floats, read, require, scalar, vectors
 from feasible.sets.base import ActionSet, compiled, drawn, entries
 from feasible.sets.box import Bound, box_exit, narrower
 from feasible.sets.sampling import hit_and_run
-from feasible.solve.breakpoints import OnBudget, convex_chord, convex_exit, nearest_on_budget_in_a_loop
+from feasible.solve.breakpoints import OnBudget, nearest_on_budget_in_a_loop
+from feasible.solve.convex_load import convex_chord, convex_exit
 from feasible.solve.splitting import Projection
 
 
@@ -31,8 +32,8 @@ class BudgetBox(ActionSet):
         weights, budget, bound = floats(owner, weights=weights, budget=budget, bound=bound)
         self.weights, self.bound = vectors(owner, weights=weights, bound=bound)
         self.budget = scalar(owner, "budget", budget)
-        require(owner, self.bound >= 0, "bound must not be negative in any entry", EmptySetError)
-        require(owner, self.budget >= 0, "budget must not be negative", EmptySetError)
+        require(owner, read(self.bound) >= 0, "bound must not be negative in any entry", EmptySetError)
+        require(owner, read(self.budget) >= 0, "budget must not be negative", EmptySetError)
 
     @abstractmethod
     def loads(self, a: Float[Array, " n"]) -> Float[Array, " n"]:

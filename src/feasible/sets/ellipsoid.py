@@ -1,12 +1,14 @@
 """An ellipsoid in a box: quadratic energy or heat limits on actuators."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax.lax import stop_gradient
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
-from feasible.sets.arguments import Numbers, floats, require, scalar, vectors
+from feasible.sets.arguments import Numbers, floats, read, require, scalar, vectors
 from feasible.sets.base import ActionSet, compiled, drawn, entries
 from feasible.sets.box import Bound, box_exit, narrower
 from feasible.sets.sampling import gaussian, hit_and_run
@@ -48,20 +50,17 @@ class EllipsoidBox(ActionSet):
                 f"EllipsoidBox: Q must be a square matrix, or the vector of its diagonal, but has shape {matrix.shape}."
             )
         self.level = scalar("EllipsoidBox", "level", level)
-        require("EllipsoidBox", self.level >= 0, "level must not be negative", EmptySetError)
-        require("EllipsoidBox", bound >= 0, "bound must not be negative in any entry", EmptySetError)
+        require("EllipsoidBox", read(self.level) >= 0, "level must not be negative", EmptySetError)
+        require("EllipsoidBox", read(bound) >= 0, "bound must not be negative in any entry", EmptySetError)
         if not square:
             self.Q, self.bound = vectors("EllipsoidBox", Q=matrix, bound=bound)
-            require("EllipsoidBox", self.Q >= 0, "Q must not be negative in any entry of its diagonal")
+            require("EllipsoidBox", read(self.Q) >= 0, "Q must not be negative in any entry of its diagonal")
             self.eigenvalues, self.eigenvectors = stop_gradient(self.Q), None
             return
         self.Q = 0.5 * (matrix + matrix.T)
         self.bound, _ = vectors("EllipsoidBox", bound=bound, rows_of_Q=matrix[0])
-        eigenvalues, self.eigenvectors = _spectrum(stop_gradient(self.Q))
-        largest = jnp.max(jnp.abs(eigenvalues))
-        require("EllipsoidBox", eigenvalues >= -1e-5 * largest, "Q must be positive semi-definite")
-        rounding = 16 * (self.Q.shape[0] * jnp.finfo(self.Q.dtype).eps) ** 2 * largest
-        self.eigenvalues = jnp.where(eigenvalues > rounding, eigenvalues, 0.0)
+        self.eigenvalues, self.eigenvectors, definite = _spectrum(stop_gradient(self.Q))
+        require("EllipsoidBox", definite, "Q must be positive semi-definite")
 
     @property
     def dim(self) -> int:
@@ -216,7 +215,13 @@ class EllipsoidBox(ActionSet):
         return self._in_box(a - jnp.where(falls & (excess > 0), step, 0.0) * normal)
 
 
-_spectrum = jax.jit(exact_spectrum, inline=True)
+@functools.partial(jax.jit, inline=True)
+def _spectrum(Q: Float[Array, "n n"]) -> tuple[Float[Array, " n"], Float[Array, "n n"], Bool[Array, " n"]]:
+    """Eigenvalues, those that are rounding 0, eigenvectors, and which of the eigenvalues are not negative."""
+    eigenvalues, vectors = exact_spectrum(Q)
+    largest = jnp.max(jnp.abs(eigenvalues))
+    rounding = 16 * (len(Q) * jnp.finfo(Q.dtype).eps) ** 2 * largest
+    return jnp.where(eigenvalues > rounding, eigenvalues, 0.0), vectors, eigenvalues >= -1e-5 * largest
 
 
 def heat_in_units(

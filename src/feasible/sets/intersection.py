@@ -1,9 +1,9 @@
-"""Intersections `a & b`: one set in closed form where one is known, otherwise the parts solved together."""
+"""The intersection of sets that have no closed form together: the parts are solved together."""
 
 import functools
+import operator
 from collections.abc import Sequence
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,14 +12,11 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
 from feasible.sets.allocation import Allocation, AllocationAtMost
-from feasible.sets.arguments import Numbers, known, require
-from feasible.sets.ball import Ball
-from feasible.sets.ball_box import BallBox
+from feasible.sets.arguments import known, require
 from feasible.sets.base import ActionSet, compiled, drawn
-from feasible.sets.box import Bound, Box, inside
+from feasible.sets.box import Bound, Box
 from feasible.sets.ellipsoid import EllipsoidBox
 from feasible.sets.half_space import HalfSpaceBox
-from feasible.sets.integer_allocation import IntegerAllocation
 from feasible.sets.polytope import Polytope
 from feasible.sets.positive_power import PositivePowerBox
 from feasible.sets.sampling import hit_and_run
@@ -33,127 +30,9 @@ DEPTHS = (0.5, 0.2, 0.05, 0.01, 0.0)
 WELL_INSIDE = 0.05
 
 
-def intersect(left: ActionSet, right: ActionSet) -> ActionSet:
-    """left & right. Linear sets become one `Polytope` (or a tighter `Box`, allocation or half-space), ball and box a
-    `BallBox`, a weighted L1 budget and a diagonal ellipsoid a `WeightedL1EllipsoidBox`; a box that is symmetric and
-    known tightens the bound of a symmetric set; everything else becomes an `Intersection`."""
-    if left.dim != right.dim:
-        raise ValueError(f"Intersection: both sets must have one dim, got {left.dim} and {right.dim}.")
-    parts: list[ActionSet] = []
-    for incoming in (*_parts(left), *_parts(right)):
-        for i, part in enumerate(parts):
-            merged = _merge(part, incoming)
-            if merged is not None:
-                parts[i] = merged
-                break
-        else:
-            parts.append(incoming)
-    if len(parts) == 1:
-        return parts[0]
-    bounds = [part.bound for part in parts if isinstance(part, _SYMMETRIC)]
-    if len(bounds) > 1:
-        bound = functools.reduce(jnp.minimum, bounds)
-        parts = [_with_bound(part, bound) if isinstance(part, _SYMMETRIC) else part for part in parts]
-    return Intersection(parts)
-
-
-def _parts(one: ActionSet) -> tuple[ActionSet, ...]:
-    if isinstance(one, IntegerAllocation):
-        raise ValueError("Intersection: an IntegerAllocation cannot take part, use its hull or tighten its bounds.")
-    return one.parts if isinstance(one, Intersection) else (one,)
-
-
-def _merge(left: ActionSet, right: ActionSet) -> ActionSet | None:
-    """The two sets as one, where a set of the library says it."""
-    if isinstance(right, Box) and not isinstance(left, Box):
-        left, right = right, left
-    if isinstance(left, Box):
-        if isinstance(right, Ball):
-            return BallBox(right.middle, right.radius, left.low, left.high)
-        if isinstance(right, Box | Allocation | AllocationAtMost | BallBox | HalfSpaceBox | TurnoverAllocation):
-            return _tightened(right, jnp.maximum(left.low, right.low), jnp.minimum(left.high, right.high))
-        mirrored = known(left.low, left.high) and np.array_equal(left.low, -left.high)
-        if isinstance(right, _SYMMETRIC) and mirrored:
-            return _with_bound(right, jnp.minimum(right.bound, left.high))
-    if isinstance(right, WeightedL1Box):
-        left, right = right, left
-    if isinstance(left, WeightedL1Box) and isinstance(right, EllipsoidBox) and right.diagonal:
-        bound = jnp.minimum(left.bound, right.bound)
-        return WeightedL1EllipsoidBox(left.weights, left.budget, right.Q, right.level, bound)
-    if isinstance(left, _LINEAR) and isinstance(right, _LINEAR):
-        a, b = _as_polytope(left), _as_polytope(right)
-        return Polytope(
-            jnp.concatenate([a.A, b.A]),
-            jnp.concatenate([a.b, b.b]),
-            jnp.maximum(a.low, b.low),
-            jnp.minimum(a.high, b.high),
-            jnp.concatenate([a.A_eq, b.A_eq]),
-            jnp.concatenate([a.b_eq, b.b_eq]),
-        )
-    return None
-
-
-_LINEAR = (Box, Allocation, AllocationAtMost, HalfSpaceBox, Polytope)
-_SYMMETRIC = (WeightedL1Box, PositivePowerBox, EllipsoidBox, WeightedL1EllipsoidBox)
-
-
-def _tightened(
-    one: Box | Allocation | AllocationAtMost | BallBox | HalfSpaceBox | TurnoverAllocation,
-    low: Float[Array, " n"],
-    high: Float[Array, " n"],
-) -> ActionSet:
-    """The set between other bounds, which lie within its own."""
-    if isinstance(one, Box):
-        return Box(low, high)
-    if isinstance(one, BallBox):
-        return BallBox(one.middle, one.radius, low, high)
-    if isinstance(one, HalfSpaceBox):
-        return HalfSpaceBox(one.weights, one.budget, low, high)
-    if isinstance(one, TurnoverAllocation):
-        return one.between(low, high)
-    return type(one)(one.total, low, high)
-
-
-def _with_bound(one: ActionSet, bound: Float[Array, " n"]) -> ActionSet:
-    return eqx.tree_at(lambda s: s.bound, one, bound)
-
-
-def _as_polytope(one: ActionSet) -> Polytope:
-    if isinstance(one, Polytope):
-        return one
-    assert isinstance(one, Box | Allocation | AllocationAtMost | HalfSpaceBox)
-    none, ones = jnp.zeros((0, one.dim), one.dtype), jnp.ones((1, one.dim), one.dtype)
-    nothing = jnp.zeros(0, one.dtype)
-    if isinstance(one, Box):
-        return Polytope(none, nothing, one.low, one.high)
-    if isinstance(one, HalfSpaceBox):
-        return Polytope(one.weights[None], jnp.atleast_1d(one.budget), one.low, one.high)
-    total = jnp.atleast_1d(one.total)
-    if isinstance(one, Allocation):
-        return Polytope(none, nothing, one.low, one.high, ones, total)
-    return Polytope(ones, total, one.low, one.high)
-
-
-def cut(region: ActionSet, low: Numbers, high: Numbers) -> ActionSet:
-    """`ActionSet.within`."""
-    low, high = (np.broadcast_to(np.asarray(bound, region.dtype), region.dim) for bound in (low, high))
-    clipped = region.clipped(low, high)
-    if clipped is region:
-        return region
-    least, most = _extent(region)
-    if inside(least, most, low, high):
-        return region
-    if clipped is not None:
-        return clipped
-    return region & Box(jnp.where(np.isfinite(low), low, least), jnp.where(np.isfinite(high), high, most))
-
-
-@functools.partial(jax.jit, inline=True)
-def _extent(region: ActionSet) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-    """The smallest and the largest value of every entry."""
-    eye = jnp.eye(region.dim, dtype=region.dtype)
-    least, most = (jnp.diag(jax.vmap(region.maximise_linear)(way * eye)) for way in (-1, 1))
-    return least, most
+# Sets of linear rows, and those that are symmetric about zero with a bound for each entry.
+LINEAR = (Box, Allocation, AllocationAtMost, HalfSpaceBox, Polytope)
+SYMMETRIC = (WeightedL1Box, PositivePowerBox, EllipsoidBox, WeightedL1EllipsoidBox)
 
 
 class Intersection(ActionSet):
@@ -172,7 +51,11 @@ class Intersection(ActionSet):
 
     def __init__(self, parts: Sequence[ActionSet]):
         self.parts = _of_one_dtype(parts)
-        self.middle = _common_centre(jax.tree.map(stop_gradient, self.parts))
+        parts = jax.tree.map(stop_gradient, self.parts)
+        self.middle, easy = _mean_of_centres(parts)
+        if known(easy) and easy:
+            return
+        self.middle = _searched_centre(parts, self.middle, easy)
         require("Intersection", self.contains(self.middle), "the sets have no common point", EmptySetError)
 
     @property
@@ -225,7 +108,7 @@ class Intersection(ActionSet):
     @property
     def _flattest(self) -> ActionSet:
         """The part whose plane must not be left: all linear parts, which may have equalities, are one."""
-        return min(self.parts, key=lambda part: (part.hull_dim, not isinstance(part, (*_LINEAR, TurnoverAllocation))))
+        return min(self.parts, key=lambda part: (part.hull_dim, not isinstance(part, (*LINEAR, TurnoverAllocation))))
 
     @drawn
     def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
@@ -243,7 +126,7 @@ class Intersection(ActionSet):
         if all(new is None for new in clipped):
             return None
         return functools.reduce(
-            intersect, [part if new is None else new for new, part in zip(clipped, self.parts, strict=True)]
+            operator.and_, [part if new is None else new for new, part in zip(clipped, self.parts, strict=True)]
         )
 
     @property
@@ -272,7 +155,7 @@ class Intersection(ActionSet):
 
 def _pieces(parts: Sequence[ActionSet]) -> tuple[Projection, ...]:
     """The parts' own, without the box of an ellipsoid beside another symmetric part: they share one bound."""
-    boxed, found = any(isinstance(part, _SYMMETRIC) and len(part.pieces) == 1 for part in parts), []
+    boxed, found = any(isinstance(part, SYMMETRIC) and len(part.pieces) == 1 for part in parts), []
     for part in parts:
         bare = boxed and isinstance(part, EllipsoidBox) and len(part.pieces) == 2
         found += part.pieces[1:] if bare else part.pieces
@@ -286,14 +169,9 @@ def _size(parts: Sequence[ActionSet]) -> Float[Array, ""]:
     return jnp.maximum(stop_gradient(0.5 * extent), jnp.finfo(extent.dtype).tiny)
 
 
-def _common_centre(parts: tuple[ActionSet, ...]) -> Float[Array, " n"]:
-    """The mean of the parts' centres, or what a search finds; where the parts are known, it is only made if needed."""
-    mean, easy = _mean_of_centres(parts)
-    return mean if known(easy) and easy else _searched_centre(parts, mean, easy)
-
-
 @functools.partial(jax.jit, inline=True)
 def _mean_of_centres(parts: tuple[ActionSet, ...]) -> tuple[Float[Array, " n"], Bool[Array, ""]]:
+    """The mean of the parts' centres, and whether it lies well inside all of them: then no search is made."""
     mean = functools.reduce(jnp.add, [part.centre() for part in parts]) / len(parts)
     return mean, _inside_all(parts, mean, jnp.asarray(WELL_INSIDE, mean.dtype))
 

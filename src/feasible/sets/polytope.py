@@ -1,13 +1,15 @@
 """Polytopes: linear rows in a box, such as the link capacities of a network."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
-from feasible.sets.arguments import Numbers, floats, known, require, vectors
-from feasible.sets.base import ActionSet, compiled, drawn, entries, rows
+from feasible.sets.arguments import Numbers, floats, known, read, require, vectors
+from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn, entries, rows
 from feasible.sets.box import Bound, inside, ordered_bounds, tighter
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.sets.vertices import enumerate_vertices
@@ -69,11 +71,11 @@ class Polytope(ActionSet):
                 raise ValueError(f"Polytope: A_eq must have {n} columns like A, but has shape {self.A_eq.shape}.")
         else:
             self.A_eq, self.b_eq = jnp.zeros((0, n), self.A.dtype), jnp.zeros(0, self.A.dtype)
-        guess = self.low + 0.5 * (self.high - self.low)
-        system, p = self.system(), self.A_eq.shape[0]
-        self.middle, radius = _chebyshev_centre(*map(stop_gradient, system), p, stop_gradient(guess))
-        require("Polytope", radius >= -self.tolerance, "A, b and the bounds leave no point", EmptySetError)
-        self.vertices = enumerate_vertices(*system, p, self.middle, radius) if known(radius, *system) else None
+        fields = (self.A, self.b, self.low, self.high, self.A_eq, self.b_eq)
+        self.middle, radius, least, rows, limits = _deepest(*map(stop_gradient, fields))
+        p = self.A_eq.shape[0]
+        require("Polytope", read(radius) >= read(least), "A, b and the bounds leave no point", EmptySetError)
+        self.vertices = enumerate_vertices(rows, limits, p, self.middle, radius) if known(radius) else None
 
     @property
     def dim(self) -> int:
@@ -183,15 +185,7 @@ class Polytope(ActionSet):
 
     def system(self) -> tuple[Float[Array, "m n"], Float[Array, " m"]]:
         """All rows as unit vectors, equalities first: rows a <= limits."""
-        eye = jnp.eye(self.dim, dtype=self.dtype)
-        rows = jnp.concatenate([self.A_eq, self.A])
-        limits = jnp.concatenate([self.b_eq, self.b])
-        square = jnp.sum(rows**2, axis=1)
-        norms = jnp.sqrt(jnp.where(square > 0, square, 1.0))
-        return (
-            jnp.concatenate([rows / norms[:, None], eye, -eye]),
-            jnp.concatenate([limits / norms, self.high, -self.low]),
-        )
+        return _system(self.A, self.b, self.low, self.high, self.A_eq, self.b_eq)
 
     def pulled_in(self, a: Float[Array, " n"]) -> Float[Array, " n"]:
         """The point on the ray from the centre to a where the last row violated beyond rounding is met."""
@@ -207,7 +201,36 @@ class Polytope(ActionSet):
         return middle + share * (a - middle)
 
 
-_chebyshev_centre = jax.jit(chebyshev_centre, static_argnums=2, inline=True)
+def _system(
+    A: Float[Array, "m n"],
+    b: Float[Array, " m"],
+    low: Float[Array, " n"],
+    high: Float[Array, " n"],
+    A_eq: Float[Array, "p n"],
+    b_eq: Float[Array, " p"],
+) -> tuple[Float[Array, "r n"], Float[Array, " r"]]:
+    eye = jnp.eye(low.shape[0], dtype=A.dtype)
+    rows = jnp.concatenate([A_eq, A])
+    limits = jnp.concatenate([b_eq, b])
+    square = jnp.sum(rows**2, axis=1)
+    norms = jnp.sqrt(jnp.where(square > 0, square, 1.0))
+    return jnp.concatenate([rows / norms[:, None], eye, -eye]), jnp.concatenate([limits / norms, high, -low])
+
+
+@functools.partial(jax.jit, inline=True)
+def _deepest(
+    A: Float[Array, "m n"],
+    b: Float[Array, " m"],
+    low: Float[Array, " n"],
+    high: Float[Array, " n"],
+    A_eq: Float[Array, "p n"],
+    b_eq: Float[Array, " p"],
+) -> tuple[Float[Array, " n"], Float[Array, ""], Float[Array, ""], Float[Array, "r n"], Float[Array, " r"]]:
+    """Centre and radius of a largest ball inside, the radius of an empty set, and the rows: one program for all."""
+    system = _system(A, b, low, high, A_eq, b_eq)
+    middle, radius = chebyshev_centre(*system, A_eq.shape[0], low + 0.5 * (high - low))
+    scale = jnp.max(jnp.maximum(jnp.abs(low), jnp.abs(high)))
+    return middle, radius, -TOLERANCE * scale, *system
 
 
 def _rows(owner: str, name: str, matrix: Array, limit_name: str, limits: Array) -> tuple[Array, Array]:

@@ -10,7 +10,8 @@ from feasible.sets.arguments import Numbers, floats, require, scalar, vectors
 from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn, entries
 from feasible.sets.box import Bound, inside, tighter
 from feasible.sets.sampling import gaussian, hit_and_run
-from feasible.solve.breakpoints import convex_chord, convex_exit, fill_by_worth, nearest_on_budget
+from feasible.solve.breakpoints import fill_by_worth, nearest_on_budget
+from feasible.solve.convex_load import convex_chord, convex_exit
 
 
 class TurnoverAllocation(ActionSet):

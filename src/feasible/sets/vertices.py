@@ -22,7 +22,7 @@ def enumerate_vertices(
     around the interior point in float64.
     """
     m, n = rows.shape
-    scale = float(jnp.max(jnp.abs(limits)))
+    scale = float(np.max(np.abs(np.asarray(limits))))
     if n > MAX_DIM or m > MAX_ROWS or float(radius) <= 1e-6 * scale:
         return None
     G, h, origin = (np.asarray(x, np.float64) for x in (rows, limits, inside))

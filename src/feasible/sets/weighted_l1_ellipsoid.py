@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
-from feasible.sets.arguments import Numbers, floats, require, scalar, vectors
+from feasible.sets.arguments import Numbers, floats, read, require, scalar, vectors
 from feasible.sets.base import ActionSet, compiled, drawn, entries
 from feasible.sets.box import Bound, narrower
 from feasible.sets.ellipsoid import EllipsoidBox, heat_in_units
@@ -39,10 +39,10 @@ class WeightedL1EllipsoidBox(ActionSet):
         )
         self.weights, self.Q, self.bound = vectors(owner, weights=weights, Q=diagonal, bound=bound)
         self.budget, self.level = scalar(owner, "budget", budget), scalar(owner, "level", level)
-        require(owner, self.Q >= 0, "Q must not be negative in any entry of its diagonal")
-        require(owner, self.bound >= 0, "bound must not be negative in any entry", EmptySetError)
-        require(owner, self.budget >= 0, "budget must not be negative", EmptySetError)
-        require(owner, self.level >= 0, "level must not be negative", EmptySetError)
+        require(owner, read(self.Q) >= 0, "Q must not be negative in any entry of its diagonal")
+        require(owner, read(self.bound) >= 0, "bound must not be negative in any entry", EmptySetError)
+        require(owner, read(self.budget) >= 0, "budget must not be negative", EmptySetError)
+        require(owner, read(self.level) >= 0, "level must not be negative", EmptySetError)
 
     @property
     def dim(self) -> int:

@@ -1,5 +1,9 @@
 """Bike sharing (BSS-3, BSS-5 and any other size): integer allocations of a fleet over stations."""
 
+from feasible.extras import require
+
+require("network", "Bike sharing's simulator")
+
 from feasible.envs.bike_sharing.demand import DemandLaw as DemandLaw
 from feasible.envs.bike_sharing.demand import UniformDemand as UniformDemand
 from feasible.envs.bike_sharing.dynamics import Outcome as Outcome

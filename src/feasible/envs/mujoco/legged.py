@@ -56,7 +56,7 @@ class Legged(Family):
 def speed_reward(
     velocity: float | Float64[np.ndarray, " copies"], target: float
 ) -> float | Float64[np.ndarray, " copies"]:
-    """1 - |v - target|: what is rewarded in the place of the forward velocity where there is a target speed."""
+    """1 - |v - target|: what is rewarded instead of the forward velocity where there is a target speed."""
     return 1.0 - abs(velocity - target)
 
 

@@ -90,7 +90,7 @@ def make_mujoco(
 
 
 class TargetSpeed(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):
-    """A robot that walks or hops, rewarded by 1 - |v - target| in the place of its forward velocity v."""
+    """A robot that walks or hops, rewarded by 1 - |v - target| instead of its forward velocity v."""
 
     def __init__(self, env: RestorableMujoco, target_speed: float) -> None:
         super().__init__(env)

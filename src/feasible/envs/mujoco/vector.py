@@ -4,7 +4,8 @@ All copies are one `mujoco.batch.Batch`: a copy is its row of MuJoCo's complete 
 start included, and a step of all of them is one call that needs no lock of Python's, on threads of MuJoCo's own.
 Observations and rewards are computed for all copies at once. Where a copy starts is drawn by Gymnasium's own
 `reset_model` with the copy's generator. Cost of a step: the simulation, shared out among the threads, and for
-all copies together some tens of microseconds around it; of a reset, about twenty microseconds a copy.
+all copies together some tens of microseconds around it; of a reset, about twenty microseconds per copy. MuJoCo before
+4.0 has no batches: `simulations` stands in for them, slower and with the same results.
 
 Copy i seeded s + i equals `gym.make(env_id)` seeded s + i to the last bit, over all episodes. Gymnasium ends
 a step with `mj_rnePostConstraint`, which is left out: it fills in contact forces that nothing here reads.
@@ -14,19 +15,24 @@ a step with `mj_rnePostConstraint`, which is left out: it fills in contact force
 # pyright: reportAttributeAccessIssue=false
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 
 import mujoco
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from jaxtyping import Bool, Float, Float64
-from mujoco.batch import Batch
 
 from feasible.envs.generators import pack_generator, seeded_generators, unpack_generator
 from feasible.envs.mujoco.families import Frame, Infos
 from feasible.envs.mujoco.prototype import build_prototype, draw_start, family_of
 from feasible.envs.mujoco.saving import check_simulation
 from feasible.envs.threads import fewest_threads
+
+if find_spec("mujoco.batch") is not None:
+    from mujoco.batch import Batch
+else:
+    from feasible.envs.mujoco.simulations import Simulations as Batch
 
 Observations = Float64[np.ndarray, "copies observation"]
 VectorInfos = dict[str, "np.ndarray | VectorInfos"]

@@ -1,5 +1,9 @@
 """The packet-level communication network of the paper's utility maximisation task (NSFNET)."""
 
+from feasible.extras import require
+
+require("network", "The network's simulator")
+
 from feasible.envs.network.env import NSFNetEnv as NSFNetEnv
 from feasible.envs.network.env import NSFNetVectorEnv as NSFNetVectorEnv
 from feasible.envs.network.recording import simulate_recorded as simulate_recorded

@@ -40,7 +40,7 @@ def _step_range(route, paths, servers, gaps, settings, numbers, indices, counts,
     """Step copies first, ..., last - 1; returns the copy at which there was no room for more packets.
 
     Wiring and batch come in as their arrays and are put together here: handing over a named tuple costs
-    several microseconds a call, a tenth of a step.
+    several microseconds per call, a tenth of a step.
     """
     wiring = Wiring(
         route,

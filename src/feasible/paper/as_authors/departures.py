@@ -188,7 +188,7 @@ def run_config(task: str, algo: str, seed: int, departure: str | None = None, st
     return replace(config, algorithm=describe(as_authors(task, algo)))
 
 
-# Environment steps of a run, and episodes an evaluation where they are not the paper's ten.
+# Environment steps of a run, and episodes per evaluation where they are not the paper's ten.
 _STEPS: Mapping[tuple[str, str | None], int] = {
     ("bss-3", None): 1_000_000,
     ("bss-5", None): 500_000,

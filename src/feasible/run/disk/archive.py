@@ -39,7 +39,7 @@ class ArchiveError(ValueError):
 
 
 def write_atomically(path: Path, contents: bytes) -> None:
-    """Put the contents in the place of the file, on the disk; on any failure the file is as it was."""
+    """Put the contents instead of the file, on the disk; on any failure the file is as it was."""
     temporary = path.with_name(path.name + ".part")
     try:
         temporary.unlink(missing_ok=True)  # what a kill left, or a link: nothing is written through it

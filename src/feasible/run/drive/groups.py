@@ -27,7 +27,7 @@ class Group:
     rows: slice
     algorithms: tuple[Algorithm, ...]
     numbers: Algorithm
-    """What differs between them: arrays with an entry an agent, and None in the place of all else."""
+    """What differs between them: arrays with an entry an agent, and None instead of all else."""
     rest: Algorithm
     """All else."""
 

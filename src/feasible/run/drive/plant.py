@@ -262,7 +262,7 @@ def _autoreset(env: ConstrainedVectorEnv) -> AutoresetMode:
         ) from cause
     vector = env.env.unwrapped
     if mode == AutoresetMode.NEXT_STEP and isinstance(vector, AsyncVectorEnv) and not vector.shared_memory:
-        # Its workers forget that they have been reset, and would reset once more in place of the next step.
+        # Its workers forget that they have been reset, and would reset once more instead of the next step.
         raise ValueError(
             "env: AsyncVectorEnv with shared_memory=False needs autoreset_mode=AutoresetMode.SAME_STEP; "
             "or leave shared_memory=True."

@@ -117,16 +117,18 @@ class Population:
             self._stretch(until, made)
 
     def _stretch(self, until: int, made: Callable[[int], None]) -> None:
-        """Make some steps that one program follows, in one dispatch of it."""
-        program, loop = self.programs.stretch(self.step, until)
+        """Make some steps in one dispatch of a program."""
+        length, loop = self.programs.stretch(self.step, until)
         first, packets = self.step, np.zeros((self.plant.copies, self.plant.wire.packet), np.float32)
         errors: list[BaseException] = []
+        asked = 0
 
         def exchange(numbers: Float[np.ndarray, "agents r"]) -> Float[np.ndarray, "agents packet"]:
-            nonlocal packets
+            nonlocal packets, asked
             try:
-                if self.step > first:
-                    self._take(numbers, program.metered)
+                if asked:
+                    self._take(numbers, self.programs.program(first + asked).metered)
+                asked += 1
                 if self.live.any() and not errors:
                     steps = self.plant.step(self._actions, self.step + 1)
                     packets = steps.packets
@@ -142,7 +144,7 @@ class Population:
         numbers = np.asarray(report)
         if errors:
             raise errors[0]
-        self._take(numbers, program.metered)
+        self._take(numbers, self.programs.program(first + length).metered)
 
     def fail(self, agent: int, reason: Exception) -> None:
         """Leave an agent out: its numbers stay as they are, its copy of the environment idles."""

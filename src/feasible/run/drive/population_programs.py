@@ -7,16 +7,17 @@ Which parts of each group's update are due is settled before the program is made
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import io_callback
+from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array, Float, PyTree, UInt32
 
-from feasible.algorithms.base import Algorithm, Spec
+from feasible.algorithms.base import Algorithm, Metrics, Spec
 from feasible.compiling import ToldOnce, said_if_long
 from feasible.run.drive.groups import Wanted, grouped
 from feasible.run.drive.schedule import Due, Schedule
@@ -30,11 +31,14 @@ Leaves = list[Array]
 Exchange = Callable[[Float[np.ndarray, "agents r"]], Float[np.ndarray, "agents packet"]]
 """What the host does between two steps: from the report on one the packets of the next."""
 Loop = Callable[[Leaves], tuple[Leaves, Array]]
+Cycle = tuple["Program", ...]
+"""Programs that follow upon each other, again and again: TD3's actor, for one, learns at every second step."""
 LOOPS = 2
 LONGEST = 50  # steps of one loop: nothing is saved by more, and what halts a population waits for the end of one
+WIDEST = 4  # programs of a cycle: all of them are compiled together
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Program:
     """Steps of all agents for one set of due updates."""
 
@@ -42,8 +46,6 @@ class Program:
     """(leaves, packets) to (leaves, report): one step, a pure function."""
     metered: Metered
     report: jax.ShapeDtypeStruct
-    loops: dict[int, Loop] = field(default_factory=dict)
-    """By number of steps: those compiled so far."""
 
 
 class PopulationPrograms:
@@ -54,6 +56,8 @@ class PopulationPrograms:
         self.groups = tuple(grouped(algorithms, spec))
         self.exchange: Exchange = _no_exchange
         self.made: dict[tuple[Wanted, ...], Program] = {}
+        self.loops: dict[Cycle, dict[int, Loop]] = {}
+        """By their programs and number of steps: those compiled so far."""
         self._own: dict[tuple[str, Due], tuple[str, ...]] = {}
         self.program = Schedule(self.algorithms, self._find).program
         agents = len(algorithms)
@@ -68,29 +72,28 @@ class PopulationPrograms:
         self._compiled_begin = jax.jit(self._begin, donate_argnums=0, static_argnums=2)
         self._compiled_act = ToldOnce("the policies", jax.jit(self._act, static_argnums=2))
 
-    def stretch(self, step: int, until: int) -> tuple[Program, Loop]:
-        """The loop that follows `step` steps: its program, and the loop, which makes some of the steps up to `until`.
+    def stretch(self, step: int, until: int) -> tuple[int, Loop]:
+        """The loop that follows `step` steps: how many of the steps up to `until` it makes, and the loop.
 
-        Compiling takes longer than many steps: a program has at most `LOOPS` loops and one of a single step, and a
-        loop is used for stretches of up to twice its length.
+        Compiling takes longer than many steps: a cycle of programs has at most `LOOPS` loops, a program one of a single
+        step as well, and a loop is used for stretches of up to twice its length. Cycles begin at multiples of their
+        length, so that each is compiled in one order only.
         """
-        program = self.program(step + 1)
-        most = next(
-            (
-                more
-                for more in range(1, LONGEST)
-                if step + more == until or self.program(step + more + 1) is not program
-            ),
-            LONGEST,
-        )
-        steps = max((made for made in program.loops if made <= most), default=0)
-        if 2 * steps < most and len(program.loops) < LOOPS:
+        ahead = [self.program(step + more) for more in range(1, min(LONGEST, until - step) + 1)]
+        widths = [width for width in range(1, min(WIDEST, len(ahead)) + 1) if step % width == 0]
+        width = max(widths, key=lambda width: (_repeated(ahead, width), -width))
+        cycle, most = tuple(ahead[:width]), _repeated(ahead, width)
+        loops = self.loops.setdefault(cycle, {})
+        steps = max((made for made in loops if made <= most), default=0)
+        if 2 * steps < most and len(loops) < LOOPS:
             steps = most
-        steps = steps or 1
-        if steps not in program.loops:
+        if not steps:
+            cycle, steps = cycle[:1], 1
+            loops = self.loops.setdefault(cycle, {})
+        if steps not in loops:
             with said_if_long(f"{steps} steps of all agents"):
-                program.loops[steps] = self._loop(program, steps)
-        return program, program.loops[steps]
+                loops[steps] = self._loop(cycle, steps)
+        return steps, loops[steps]
 
     def asked(self, report: Array) -> Float[np.ndarray, "agents packet"]:
         """What the device calls: the exchange of the loop that runs."""
@@ -131,34 +134,45 @@ class PopulationPrograms:
                 results.append(group.vmap(one)(carry, packets[group.rows]))
             return results
 
-        def step(leaves: Leaves, packets: Float[Array, "agents packet"]) -> tuple[Leaves, Array]:
-            return _flat(advance(self.carries(leaves), packets))
+        def whole(leaves: Leaves, packets: Float[Array, "agents packet"]) -> tuple[Leaves, Array, list[Metrics]]:
+            results = advance(self.carries(leaves), packets)
+            return *_flat(results), [result[2] for result in results]
 
-        results = jax.eval_shape(advance, self.shapes, self._packets)
-        metrics = tuple(tuple(sorted(result[2])) for result in results)
+        leaves = jax.tree.leaves(self.shapes)
+        jaxpr, (_, report, told) = jax.make_jaxpr(whole, return_shape=True)(leaves, self._packets)
+        traced = jaxpr_as_fun(jaxpr)  # once for all loops
+
+        def step(leaves: Leaves, packets: Float[Array, "agents packet"]) -> tuple[Leaves, Array]:
+            result = traced(*leaves, packets)
+            return result[: len(leaves)], result[len(leaves)]
+
+        metrics = tuple(tuple(sorted(of_group)) for of_group in told)
         own = []
-        for group, shape, (due, _) in zip(self.groups, self.shapes, wanted, strict=True):
-            for algorithm in group.algorithms:
-                key = repr(algorithm), due
+        for group, shape, names, (due, _) in zip(self.groups, self.shapes, metrics, wanted, strict=True):
+            keys = [(repr(algorithm), due) for algorithm in group.algorithms]
+            alone = len(set(keys)) == 1  # the group has no metrics but theirs
+            for algorithm, key in zip(group.algorithms, keys, strict=True):
                 if key not in self._own:  # tracing an update takes longer than many steps
-                    self._own[key] = _own_metrics(algorithm, self.spec, shape, due)
+                    self._own[key] = names if alone else _own_metrics(algorithm, self.spec, shape, due)
                 own.append(self._own[key])
         metered = Metered(tuple(group.rows for group in self.groups), metrics, tuple(own))
-        return Program(step, metered, jax.eval_shape(_flat, results)[1])
+        return Program(step, metered, report)
 
-    def _loop(self, program: Program, steps: int) -> Loop:
-        """So many steps with that program, compiled; the first report to the exchange is all zeros.
+    def _loop(self, cycle: Cycle, steps: int) -> Loop:
+        """So many steps with these programs in turn, compiled; the first report to the exchange is all zeros.
 
         With the number of steps known, the device need not wait for the host to hear whether to go on.
         """
-        leaves, report = jax.tree.leaves(self.shapes), program.report
+        leaves, report = jax.tree.leaves(self.shapes), cycle[-1].report
 
         def run(leaves: Leaves) -> tuple[Leaves, Array]:
             def body(_: int, state: tuple[Leaves, Array]) -> tuple[Leaves, Array]:
                 leaves, report = state
-                return program.step(leaves, io_callback(self.asked, self._packets, report))
+                for program in cycle:
+                    leaves, report = program.step(leaves, io_callback(self.asked, self._packets, report))
+                return leaves, report
 
-            return jax.lax.fori_loop(0, steps, body, (leaves, jnp.zeros(report.shape, report.dtype)))
+            return jax.lax.fori_loop(0, steps // len(cycle), body, (leaves, jnp.zeros(report.shape, report.dtype)))
 
         # A leaf that a program reads nothing of is kept an argument all the same: only so can its memory be handed on.
         return jax.jit(run, donate_argnums=0, keep_unused=True).lower(leaves).compile()
@@ -187,6 +201,12 @@ class PopulationPrograms:
         groups = zip(self.groups, policies, strict=True)
         answers = [group.vmap(of_agent)(policy, by_agent[group.rows]) for group, policy in groups]
         return jnp.concatenate(answers).reshape(len(obs), -1)
+
+
+def _repeated(ahead: Sequence[Program], width: int) -> int:
+    """How many steps the first `width` programs make in turn, in whole turns."""
+    same = next((step for step, program in enumerate(ahead) if program is not ahead[step % width]), len(ahead))
+    return same // width * width
 
 
 def _no_exchange(report: Float[np.ndarray, "agents r"]) -> Float[np.ndarray, "agents packet"]:

@@ -12,6 +12,7 @@ from typing import Generic
 
 import jax
 import numpy as np
+from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from numpy.typing import NDArray
 
@@ -50,9 +51,15 @@ class Programs(Generic[State]):
         self.program = Schedule([algorithm], self._find).program
         self.obs = *self._step.rows, spec.observation_size
         obs = jax.ShapeDtypeStruct(self.obs, spec.low.dtype)
-        self.shape: Carry[State] = jax.eval_shape(self._step.first, jax.random.key(0), obs)[0]
+        begun, result = jax.make_jaxpr(self._step.first, return_shape=True)(jax.random.key(0), obs)
+        self.shape: Carry[State] = result[0]
         self.structure, self._packing = jax.tree.structure(self.shape), Packing(jax.tree.leaves(self.shape))
-        first = jax.jit(lambda key, obs: self._flat(self._step.first(key, obs)), compiler_options=soon())
+        whole = jax.tree.structure(result)
+
+        def beginning(key: PRNGKeyArray, obs: Float[Array, "*c o"]) -> tuple[list[Array], Array]:
+            return self._flat(jax.tree.unflatten(whole, jaxpr_as_fun(begun)(key, obs)))
+
+        first = jax.jit(beginning, compiler_options=soon())  # traced above, and not again
         self._first = ToldOnce("the beginning of training", first)
         begin = jax.jit(
             lambda leaves, obs, warm: self._flat(self._step.begin(self.carry(leaves), obs, warm=warm)),
@@ -93,21 +100,23 @@ class Programs(Generic[State]):
         packet = jax.ShapeDtypeStruct(self.packet, self.spec.low.dtype)
         leaves: list[Array] = jax.eval_shape(self.leaves, self.shape)
 
-        def told(leaves: list[Array], packet: Array) -> tuple[list[Array], Metrics]:
-            carry, _, metrics = advance(self.carry(leaves), packet)
-            return self.leaves(carry), metrics
+        def told(leaves: list[Array], packet: Array) -> tuple[list[Array], Array, Metrics]:
+            result = advance(self.carry(leaves), packet)
+            return *self._flat(result), result[2]
 
         jaxpr, results = jax.make_jaxpr(told, return_shape=True)(leaves, packet)
-        pairs = zip(jaxpr.jaxpr.invars, jaxpr.jaxpr.outvars, strict=False)  # the metrics come last
+        pairs = zip(jaxpr.jaxpr.invars, jaxpr.jaxpr.outvars, strict=False)  # the report and the metrics come last
         changed = [place for place, (given, back) in enumerate(pairs) if place < len(leaves) and given is not back]
         kept = [place for place in range(len(leaves)) if place not in changed]
+        advanced, structure = jaxpr_as_fun(jaxpr), jax.tree.structure(results)  # traced once
 
         def program(
             mine: list[Array], lent: list[Array], packet: Float[Array, "*c packet"]
         ) -> tuple[list[Array], Float[Array, " r"]]:
             self.traces += 1
             whole = dict(zip(changed, mine, strict=True)) | dict(zip(kept, lent, strict=True))
-            after, report = self._flat(advance(self.carry([whole[place] for place in sorted(whole)]), packet))
+            result = advanced(*(whole[place] for place in sorted(whole)), packet)
+            after, report, _ = jax.tree.unflatten(structure, result)
             return [after[place] for place in changed], report
 
         seldom = warm or (not due and all(every == 1 for every in self.algorithm.intervals.values()))
@@ -121,7 +130,7 @@ class Programs(Generic[State]):
                 after[place] = leaf
             return after, report
 
-        metrics = tuple(sorted(results[1]))
+        metrics = tuple(sorted(results[2]))
         return Program(function, Metered((slice(0, 1),), (metrics,), (metrics,)))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from feasible.errors import sentence
+from feasible.extras import require
 from feasible.program_cache import VARIABLE, keep_programs
 from feasible.run.config import RunConfig
 from feasible.run.disk.checkpoint import STATE
@@ -51,10 +52,9 @@ class Cluster:
         modules: Sequence[str] = (),
         root: Path | None = None,
     ):
-        try:
-            import ray  # pyright: ignore[reportMissingImports]
-        except ImportError as cause:
-            raise ValueError("--ray needs Ray: pip install 'feasible[ray]'.") from cause
+        require("ray", "--ray")
+        import ray  # pyright: ignore[reportMissingImports]
+
         if slots is not None and slots < 1:
             raise ValueError(f"jobs must be at least 1, not {slots}.")
         self.slots, self._modules = slots, tuple(modules)

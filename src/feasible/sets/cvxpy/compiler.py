@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from feasible.extras import require
 from feasible.sets.cvxpy.budgets import Budget, find_budget
 from feasible.sets.cvxpy.elimination import Block, Kind, NotRepresentableError, eliminate, substitute
 from feasible.sets.cvxpy.parametric import ParametricSet, Symbol
@@ -39,10 +40,9 @@ def from_cvxpy(
     parameters and the construction of the set; questions cost what that set's do (`ParametricSet` says which it is).
     CVXPY is needed here and nowhere else: pip install 'feasible[cvxpy]'.
     """
-    try:
-        import cvxpy as cp
-    except ModuleNotFoundError as cause:
-        raise ValueError("from_cvxpy needs CVXPY: pip install 'feasible[cvxpy]'.") from cause
+    require("cvxpy", "from_cvxpy")
+    import cvxpy as cp
+
     if not isinstance(variable, cp.Variable) or variable.ndim != 1:
         raise ValueError("from_cvxpy: variable must be a cvxpy.Variable that is a vector, like the action.")
     symbols = [_symbol(parameter) for parameter in parameters]
@@ -60,14 +60,23 @@ def from_cvxpy(
                 blocks += eliminate(canonical, variable.size, signs)
         except NotRepresentableError as cause:
             raise ValueError(f"from_cvxpy: {said} cannot be represented, since {cause}.") from cause
-    closed_form = len(budgets) == 1 and all(block.kind != "cone" for block in blocks)
-    for _, canonical, said in [] if closed_form else budgets:
+    if len(budgets) == 1:
+        whole = _assembled(variable, symbols, blocks, budgets[0][0])
+        if whole.combines or all(block.kind != "cone" for block in blocks):
+            return whole
+    for _, canonical, said in budgets:
         try:
             blocks += eliminate(canonical, variable.size, signs)
         except NotRepresentableError as cause:
             raise ValueError(f"from_cvxpy: {said} cannot be represented beside the others, since {cause}.") from cause
+    return _assembled(variable, symbols, blocks, None)
+
+
+def _assembled(
+    variable: "cp.Variable", symbols: Sequence[Symbol], blocks: Sequence[Block], budget: Budget | None
+) -> ParametricSet:
     try:
-        return ParametricSet(variable.size, symbols, blocks, budgets[0][0] if closed_form else None)
+        return ParametricSet(variable.size, symbols, blocks, budget)
     except NotRepresentableError as cause:
         raise ValueError(f"from_cvxpy: {cause}.") from cause
 

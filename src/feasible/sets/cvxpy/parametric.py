@@ -10,17 +10,22 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from feasible.errors import EmptySetError
+from feasible.sets.allocation import Allocation
 from feasible.sets.arguments import Numbers, floats, known, require
 from feasible.sets.ball import Ball
+from feasible.sets.ball_box import BallBox
 from feasible.sets.base import ActionSet
 from feasible.sets.box import Box
 from feasible.sets.cones import Cone, ConePolytope
 from feasible.sets.cvxpy.bounds import Bounds, Evaluation
 from feasible.sets.cvxpy.budgets import Budget
 from feasible.sets.cvxpy.elimination import Block, constant
+from feasible.sets.ellipsoid import EllipsoidBox
+from feasible.sets.half_space import HalfSpaceBox
 from feasible.sets.polytope import Polytope
 from feasible.sets.positive_power import PositivePowerBox
 from feasible.sets.weighted_l1 import WeightedL1Box
+from feasible.sets.weighted_l1_ellipsoid import WeightedL1EllipsoidBox
 
 
 @dataclass(frozen=True)
@@ -40,9 +45,11 @@ class ParametricSet:
     """A function from parameter values to the set with them: call it inside a constraint, or with numbers.
 
     The values come in the order of the parameters that it was made of and may be traced, so that a set can depend on an
-    observation. One matrix product gives all rows; new values compile nothing. The set is a `Box`, a `Ball`, a
-    `WeightedL1Box` or `PositivePowerBox` (met with a box or polytope where there is more), a `Polytope`, or a
-    `ConePolytope`: which of them is decided once, by the constraints and not by the values.
+    observation. One matrix product gives all rows; new values compile nothing. The set is one in closed form where the
+    constraints say one: a `Box`, a `HalfSpaceBox` (one row), an `Allocation` (one sum), a `Ball` or `BallBox`, an
+    `EllipsoidBox` (a sum of squares of single entries), a `WeightedL1Box` or `PositivePowerBox` (met with a box or
+    polytope where there is more), a `WeightedL1EllipsoidBox`; otherwise a `Polytope` or a `ConePolytope`. Which of them
+    is decided once, by the constraints and not by the values.
     """
 
     def __init__(self, dim: int, symbols: Sequence[Symbol], blocks: Sequence[Block], budget: Budget | None):
@@ -54,8 +61,6 @@ class ParametricSet:
         width = sum(symbol.size for symbol in symbols) + 1
         self._rows = np.reshape(self._bounds.rest, (-1, dim + 1, width))
         self._equal = np.reshape(equal, (-1, dim + 1, width))
-        bare = not (len(self._rows) or len(self._equal) or self._bounds.stated)
-        self._ball = bare and budget is None and len(self._cones) == 1 and self._cones[0].round
         # Compiled as a whole, so that new values compile nothing; a fixed polytope is worth knowing its vertices.
         self._build = jax.jit(self._built, inline=True) if symbols else self._built
 
@@ -70,17 +75,50 @@ class ParametricSet:
 
     def _built(self, vector: Float[Array, " p"]) -> ActionSet:
         numbers = self._evaluated(vector)
-        low, high, cones = numbers["low"], numbers["high"], numbers["cones"]
-        if self._ball:
-            F, f, _, d = cones[0]
-            square = jnp.sum(F[:, 0] ** 2)
-            return Ball(-(f @ F) / square, d / jnp.sqrt(square))
-        if not (len(self._rows) or len(self._equal) or cones):
+        rows, equal, cones = len(self._rows), len(self._equal), numbers["cones"]
+        A, b, low, high = (numbers[name] for name in ("A", "b", "low", "high"))
+        if not (rows or equal or cones):
             return self._with_budget(Box(low, high), numbers)
-        polytope = Polytope(numbers["A"], numbers["b"], low, high, numbers["A_eq"], numbers["b_eq"])
+        if (rows, equal, len(cones)) == (1, 0, 0) and self._budget is None:
+            return HalfSpaceBox(A[0], b[0], low, high)
+        if (rows, equal, len(cones)) == (0, 1, 0) and self._budget is None and self._sums:
+            return Allocation(numbers["b_eq"][0] / numbers["A_eq"][0, 0], low, high)
+        if (rows, equal, len(cones)) == (0, 0, 1):
+            curved = self._within_cone(numbers)
+            if curved is not None:
+                return curved
+        polytope = Polytope(A, b, low, high, numbers["A_eq"], numbers["b_eq"])
         if cones:
             return ConePolytope(polytope, [Cone(*cone) for cone in cones])
         return self._with_budget(polytope, numbers)
+
+    @property
+    def combines(self) -> bool:
+        """Whether its budget and its cone are one set in closed form."""
+        alone = not (len(self._rows) or len(self._equal)) and len(self._cones) == 1
+        symmetric = self._budget is not None and self._budget.both_sides and self._bounds.symmetric
+        return alone and symmetric and self._cones[0].diagonal
+
+    @property
+    def _sums(self) -> bool:
+        """Whether the equality is on the sum of all entries, for all parameters."""
+        row = self._equal[0, :-1]
+        return constant(row) and bool(row[0, -1] != 0) and np.array_equal(row, np.tile(row[:1], (self.dim, 1)))
+
+    def _within_cone(self, numbers: dict[str, Array]) -> ActionSet | None:
+        """Bounds and one cone, in closed form where they have one."""
+        low, high, (F, f, _, d) = numbers["low"], numbers["high"], numbers["cones"][0]
+        cone = self._cones[0]
+        if cone.round and self._budget is None:
+            square = jnp.sum(F[:, 0] ** 2)
+            middle, radius = -(f @ F) / square, d / jnp.sqrt(square)
+            return BallBox(middle, radius, low, high) if self._bounds.stated else Ball(middle, radius)
+        if not (cone.diagonal and self._bounds.symmetric):
+            return None
+        diagonal, level = jnp.sum(F**2, axis=0), d * jnp.abs(d)  # a negative level leaves no point
+        if self._budget is None:
+            return EllipsoidBox(diagonal, level, high)
+        return WeightedL1EllipsoidBox(numbers["weights"], numbers["budget"], diagonal, level, high)
 
     def __repr__(self) -> str:
         return f"ParametricSet(dim={self.dim}, parameters=({', '.join(symbol.name for symbol in self.symbols)}))"
@@ -157,6 +195,12 @@ class _Cone:
             return False
         gram = F[..., -1].T @ F[..., -1]
         return bool(np.allclose(gram, gram[0, 0] * np.eye(len(gram)), rtol=0, atol=1e-12 * gram[0, 0]))
+
+    @property
+    def diagonal(self) -> bool:
+        """Whether it limits sum_i q_i a_i^2 for all parameters: rows of one action each, around zero."""
+        one_each = np.all(np.sum(np.any(self._body[:, :-1], axis=2), axis=1) == 1)
+        return self._level and bool(one_each) and not np.any(self._body[:, -1])
 
     def evaluated(self, at: Evaluation) -> tuple[Array, Array, Array, Array]:
         body, head = at(self._body), at(self.rows[0])

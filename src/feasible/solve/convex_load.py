@@ -1,0 +1,61 @@
+"""How far a ray goes before a convex, piecewise linear load uses up its budget, exactly by the load's kinks."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+def convex_exit(
+    load: Callable[[Float[Array, ""]], Float[Array, ""]],
+    kinks: Float[Array, " k"],
+    before: Float[Array, " k"],
+    after: Float[Array, " k"],
+    constant: Float[Array, ""],
+    budget: Float[Array, ""],
+) -> Float[Array, ""]:
+    """Largest t >= 0 with load(t) <= budget, for a convex piecewise linear load with load(0) <= budget.
+
+    load(t) is the constant and a sum of terms that are zero at their kink, with slope `before` and `after` it. The last
+    kink below the budget starts the piece that crosses it; its slope is taken in the piece's middle. Rounding may take
+    that kink for one above the budget, and the piece before it may be level: so the lines of later pieces, all of which
+    are below the load, end the way as well.
+    """
+    ahead = jnp.where(jnp.isfinite(kinks) & (kinks > 0), kinks, 0.0)
+    start = jnp.max(jnp.where(jax.vmap(load)(ahead) <= budget, ahead, 0.0))
+    end = jnp.min(jnp.where(ahead > start, ahead, jnp.inf))
+    middle = jnp.where(jnp.isfinite(end), start + 0.5 * (end - start), 2.0 * start + 1.0)
+    _, slope = jax.jvp(load, (middle,), (jnp.ones_like(middle),))
+    room = jnp.maximum(budget - load(start), 0.0)
+    crossing = jnp.where(slope > 0, start + room / jnp.where(slope > 0, slope, 1.0), jnp.inf)
+
+    eps = jnp.finfo(budget.dtype).eps
+    slopes = jnp.where(kinks[None, :] <= ahead[:, None], after[None, :], before[None, :])
+    rise = jnp.sum(slopes, axis=1)
+    later = (ahead > start) & (rise > 16 * eps * jnp.sum(jnp.abs(slopes), axis=1))
+    meets = (budget - constant + slopes @ kinks) / jnp.where(later, rise, 1.0)
+    earliest = jnp.maximum(jnp.min(jnp.where(later, meets, jnp.inf)), start)
+    return jnp.where(earliest < (1.0 - 64 * eps) * crossing, earliest, crossing)  # else the same but for rounding
+
+
+def convex_chord(
+    kinks: Float[Array, " k"],
+    before: Float[Array, " k"],
+    after: Float[Array, " k"],
+    constant: Float[Array, ""],
+    budget: Float[Array, ""],
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """How far back and ahead load(t) <= budget, for the load of `convex_exit`, to the rounding of its sums.
+
+    A convex load is the largest of the lines of its pieces: the first line that meets the budget, either way, ends the
+    way. One pass finds both ends, without the care that `convex_exit` takes to be exact where slopes nearly cancel.
+    """
+    slopes = jnp.where(kinks[None, :] <= kinks[:, None], after[None, :], before[None, :])
+    flat = 16 * jnp.finfo(budget.dtype).eps * jnp.sum(jnp.maximum(jnp.abs(before), jnp.abs(after)))
+    rise, first = jnp.sum(slopes, axis=1), jnp.sum(before)
+    meets = (budget - constant + jnp.sum(slopes * kinks[None, :], axis=1)) / jnp.where(jnp.abs(rise) > flat, rise, 1.0)
+    start = (budget - constant + jnp.sum(before * kinks)) / jnp.where(first < -flat, first, 1.0)
+    back = jnp.min(jnp.where(rise < -flat, -meets, jnp.where(first < -flat, -start, jnp.inf)))
+    ahead = jnp.min(jnp.where(rise > flat, meets, jnp.inf))
+    return jnp.maximum(back, 0.0), jnp.maximum(ahead, 0.0)

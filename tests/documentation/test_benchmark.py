@@ -1,0 +1,133 @@
+"""The benchmark's tables, from runs made by hand; its page and figure, from the published results."""
+
+import re
+
+import numpy as np
+import pytest
+
+from benchmarks.field import missing
+from documentation.benchmark import (
+    METHODS,
+    SEEDS,
+    SHORT,
+    STEPS,
+    TASKS,
+    Benchmark,
+    aggregate_table,
+    benchmark,
+    claims_table,
+    improvement_table,
+    missing_table,
+    returns_table,
+    time_table,
+)
+from documentation.benchmark_figure import FOLDER, figures
+from documentation.blocks import regenerated
+from documentation.marked import ROOT
+from feasible.report.runs import Run, Series
+
+WORST: dict[str, float] = dict.fromkeys(TASKS, -100.0)
+EVERY, WARMUP = 30_000, 1_000
+
+
+def made(task: str, algo: str, seed: int, end: float, last: int = STEPS, variant: str = "benchmark") -> Run:
+    """Its return rises evenly from zero to `end` at the last step; a quarter of its proposals is infeasible."""
+    steps = np.arange(EVERY, last + 1, EVERY)
+    series = {
+        "eval/return": Series(steps, end * steps / STEPS),
+        "violation/proposed_count": Series(steps, (steps + 1 - WARMUP) / 4),
+        "violation/intended_count": Series(steps, (steps + 1 - WARMUP) / 8),
+        "violation/executed_max": Series(steps, np.full(len(steps), 2e-7)),
+        "time/steps_per_second": Series(steps, np.full(len(steps), 500.0)),
+    }
+    described = {"algorithm": {"warmup": WARMUP}, "machine": {"device": "cpu (one)"}}
+    return Run("made", task, algo, variant, seed, "default", STEPS, last, described, series)
+
+
+def row(table: str, first: str) -> list[str]:
+    (line,) = [line for line in table.splitlines() if line.startswith(f"| {first} |")]
+    return [cell.strip() for cell in line.strip("|").split("|")][1:]
+
+
+@pytest.fixture
+def found() -> Benchmark:
+    """On Reacher projection ends at 1000, 2000, 3000 and alpha at twice that; ARAM lacks a seed, NFWPO steps."""
+    runs = [made("reacher", "td3-projection", seed, 1_000.0 * (seed - 99)) for seed in SEEDS]
+    runs += [made("reacher", "td3-alpha", seed, 2_000.0 * (seed - 99)) for seed in SEEDS]
+    runs += [made("reacher", "aram", seed, 9_000.0) for seed in SEEDS[:2]]
+    runs += [made("reacher", "td3-nfwpo", seed, 9_000.0, last=150_000) for seed in SEEDS]
+    others = [made("reacher", "td3-radial", seed, 9_000.0) for seed in (0, 1, 2)]  # of another comparison
+    return Benchmark([*runs, *others], WORST, least=2)
+
+
+def test_a_cell_counts_once_all_seeds_have_made_all_steps(found: Benchmark) -> None:
+    returns = returns_table(found)
+    # Ten evaluations, a tenth to the whole of the end: their mean is 0.55 of it.
+    assert row(returns, "`td3-projection`")[0] == "1,100 ± 449"
+    assert row(returns, "`td3-alpha`")[0] == "2,200 ± 898"
+    assert row(returns, "`aram`")[0] == "missing (2 of 3 seeds)"
+    assert row(returns, "`td3-nfwpo`")[0] == "missing (150,000 steps)"
+    assert row(returns, "`td3-radial`") == ["missing"]  # the other tasks have no complete cell at all
+    assert found.cells["bss-5", "ppo-truncated"].missing() == "refused"
+    short = Benchmark([run for cell in found.cells.values() for run in cell.runs], WORST, 120_000)
+    assert row(missing_table(found, short), "`reacher`")[:2] == ["2 of 10", "3 of 10"]
+    assert row(missing_table(found, short), "all")[:2] == ["2 of 98", "3 of 98"]
+
+
+def test_at_fewer_steps_the_longest_run_of_each_seed_is_cut() -> None:
+    short = [made("reacher", "td3-alpha", seed, 0.0, last=120_000, variant="smoke") for seed in SEEDS]
+    long = [made("reacher", "td3-alpha", SEEDS[0], 3_000.0)]
+    found = Benchmark([*long, *short], WORST, 120_000)
+    # Of four evaluations, a tenth to four tenths of the end, the mean is a quarter.
+    assert found.cells["reacher", "td3-alpha"].scores.tolist() == [750.0, 0.0, 0.0]
+
+
+def test_the_scale_runs_from_random_actions_to_the_best_method(found: Benchmark) -> None:
+    np.testing.assert_allclose(found.normalised("reacher", "td3-alpha"), np.array([1_200, 2_300, 3_400]) / 2_300)
+    words = row(aggregate_table(found), "`td3-projection`")
+    assert words[:2] == ["1", f"{1_200 / 2_300:.2f}"]
+    assert words[3:] == ["25.0%", "12.5%", "2e-07", f"{1_200 / 2_300 - 1:+.2f} (`reacher`)"]
+
+
+def test_pairs_are_compared_run_by_run(found: Benchmark) -> None:
+    """550, 1,100, 1,650 against 1,100, 2,200, 3,300: of nine pairs the first wins one and ties one."""
+    place = METHODS.index("td3-alpha")
+    assert row(improvement_table(found), "`td3-projection`")[place].rstrip("*") == f"{1.5 / 9:.2f}"
+    (pair,) = [line for line in claims_table(found).splitlines() if "`td3-alpha` over `td3-projection`" in line]
+    assert [cell.strip() for cell in pair.strip("|").split("|")][2] == "1"
+    assert f"| {7.5 / 9:.2f} |" in pair  # of one task there is no interval
+    assert f"{1_100 / 2_300:+.2f}" in pair
+
+
+def test_time_is_counted_until_an_evaluation_reaches_the_level(found: Benchmark) -> None:
+    """The level is 1,050. Projection's seeds end at 1,000, 2,000 and 3,000: the last two reach it, at 180,000 and
+    120,000 steps, 300 seconds on average at 500 steps per second."""
+    assert row(time_table(found), "`td3-projection`")[0] == "150k, 5.0 cpu (2 of 3)"
+    assert row(time_table(found), "level")[0] == "1,050"
+
+
+def test_a_task_of_few_methods_has_no_scale(found: Benchmark) -> None:
+    assert found.tasks_of("td3-alpha") == ["reacher"]
+    fewer = Benchmark([run for cell in found.cells.values() for run in cell.runs], WORST)
+    assert fewer.tasks_of("td3-alpha") == []
+    assert row(returns_table(fewer), "`td3-alpha`")[0] == "2,200 ± 898"
+    assert row(aggregate_table(fewer), "`td3-alpha`")[0] == "0"
+
+
+def test_missing_cells_are_those_of_the_plan_that_are_not_complete(found: Benchmark) -> None:
+    configs = missing(found, ["reacher", "bss-5"], ["td3-alpha", "td3-nfwpo", "ppo-truncated"])
+    assert [(config.task, config.algo, config.seed) for config in configs] == [
+        *(("reacher", algo, seed) for algo in ("td3-nfwpo", "ppo-truncated") for seed in SEEDS),
+        *(("bss-5", algo, seed) for algo in ("td3-alpha", "td3-nfwpo") for seed in SEEDS),
+    ]
+    assert {(config.preset, config.variant, config.steps) for config in configs} == {("default", "benchmark", STEPS)}
+
+
+def test_the_page_and_its_figure_follow_from_the_results() -> None:
+    text = (ROOT / "docs" / "benchmark.md").read_text()
+    changed = text.replace("| all | ", "| all | 9", 1)
+    assert changed != text
+    assert regenerated(changed) == text
+    drawn = dict(figures(benchmark(SHORT)))
+    assert drawn == {path.name: path.read_bytes() for path in FOLDER.iterdir()}
+    assert set(re.findall(rf"figures/{FOLDER.name}/([\w-]+\.svg)", text)) == set(drawn)
