@@ -89,7 +89,7 @@ def demo(out: Path = Path("demo"), steps: int | None = None) -> None:
     paths, title = [folder.path for folder in folders], "Learning under a constraint"
     report = write_report(out / "runs", out, paths, title, trial=trial, ahead=TRY_NEXT)
     console.print(_table(report.groups, trial, with_returns=not short))
-    console.print(f"The page, with films: {report.page}", markup=False, soft_wrap=True)
+    console.print(f"The page: {report.page}", markup=False, soft_wrap=True)
     console.print(TRY_NEXT, markup=False, highlight=False)
 
 
