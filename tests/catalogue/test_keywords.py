@@ -79,7 +79,7 @@ def test_no_typed_settings_are_of_nothing() -> None:
     kinds = {name for name, value in vars(settings).items() if name.endswith("Settings") and value}
     typed = [get_type_hints(overload)["settings"] for overload in get_overloads(fs.agent)]
     used = {kind.__name__ for hint in typed for kind in get_args(hint)}
-    assert kinds - used == {"RolloutSettings", "OnPolicySettings"}  # what several share
+    assert kinds - used == {"SoftSettings", "RolloutSettings", "OnPolicySettings"}  # what several share
 
 
 @pytest.mark.parametrize("agent", AGENTS)
