@@ -92,7 +92,8 @@ def test_agents_in_a_population_learn_what_they_learn_alone() -> None:
     for agent, algorithm in enumerate(AGENTS):
         number, group = next((n, g) for n, g in enumerate(together.groups) if g.rows.start <= agent < g.rows.stop)
         alone = Programs(algorithm, SPEC)
-        own, expected = first(algorithm, jax.random.key(SEEDS[agent]), obs[agent])
+        begun, expected = first(algorithm, jax.random.key(SEEDS[agent]), obs[agent])
+        own = alone.leaves(jax.tree.unflatten(alone.structure, begun))
         size = len(expected)
         # The first weights are rounded to float32.
         np.testing.assert_allclose(reports[0][agent, :size], expected, atol=1e-6)
@@ -105,7 +106,7 @@ def test_agents_in_a_population_learn_what_they_learn_alone() -> None:
             columns = [size + names.index(name) for name in program.metered.own[0]]
             np.testing.assert_allclose(reports[step][agent, columns], expected[size:], rtol=1e-6, atol=1e-9)
         mine = jax.tree.map(lambda leaf, row=agent - group.rows.start: leaf[row], carries[number])
-        for found, known in zip(jax.tree.leaves(mine), own, strict=True):
+        for found, known in zip(jax.tree.leaves(mine), jax.tree.leaves(alone.carry(own)), strict=True):
             np.testing.assert_allclose(found, known, rtol=1e-6, atol=1e-6)
 
 

@@ -9,6 +9,7 @@ from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, require, scalar
 from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn, entries
 from feasible.sets.box import Bound, box_exit, inside, ordered_bounds, tighter
+from feasible.sets.limited_box import LimitedBox
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.solve.breakpoints import fill_by_worth, nearest_on_budget, nearest_on_budget_in_a_loop
 from feasible.solve.splitting import Projection
@@ -125,7 +126,7 @@ class Allocation(ActionSet):
         return jnp.where(level, back, 0.0), jnp.where(level, ahead, 0.0)
 
 
-class AllocationAtMost(ActionSet):
+class AllocationAtMost(LimitedBox):
     """{a : low <= a <= high, sum_i a_i <= total}.
 
     As `Allocation`, with a price t >= 0 in the projection and only coordinates of positive gradient filled in the
@@ -143,10 +144,6 @@ class AllocationAtMost(ActionSet):
     @property
     def dim(self) -> int:
         return self.low.shape[-1]
-
-    @property
-    def scale(self) -> Float[Array, ""]:
-        return jnp.max(jnp.maximum(jnp.abs(self.low), jnp.abs(self.high)))
 
     @compiled
     def residuals(self, a: Float[Array, " n"]) -> Float[Array, " m"]:
@@ -188,23 +185,12 @@ class AllocationAtMost(ActionSet):
         share = jnp.where(span > 0, (self.total - jnp.sum(self.low)) / jnp.where(span > 0, span, 1.0), 0.0)
         return self.low + 0.5 * jnp.clip(share, 0.0, 1.0) * room
 
-    def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
-        return gaussian(key, self._reach())
-
-    @drawn
-    def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
-        return hit_and_run(self, key)
-
-    @compiled
-    def diameter(self) -> Float[Array, ""]:
-        return jnp.linalg.norm(self._reach())
-
     def clipped(self, low: Bound, high: Bound) -> "AllocationAtMost":
         if inside(self.low, self.high, low, high):
             return self
         return AllocationAtMost(self.total, *tighter(self.low, self.high, low, high))
 
-    def _reach(self) -> Float[Array, " n"]:
+    def reach(self) -> Float[Array, " n"]:
         """How far each coordinate can rise above `low` before the total is used."""
         return jnp.clip(self.total - jnp.sum(self.low), 0.0, self.high - self.low)
 

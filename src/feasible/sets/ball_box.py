@@ -5,10 +5,10 @@ from jax.lax import stop_gradient
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
-from feasible.sets.arguments import Numbers, floats, require, scalar, vectors
+from feasible.sets.arguments import Numbers, require
 from feasible.sets.ball import Ball, safe_norm
 from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn, entries
-from feasible.sets.box import Bound, box_exit, inside, ordered_bounds, tighter
+from feasible.sets.box import Bound, box_exit, inside, limit_in_box, tighter
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.solve.breakpoints import bracket, clamp
 
@@ -34,10 +34,7 @@ class BallBox(ActionSet):
 
     def __init__(self, centre: Numbers, radius: Numbers, low: Numbers, high: Numbers):
         owner = "BallBox"
-        middle, length, low, high = floats(owner, centre=centre, radius=radius, low=low, high=high)
-        self.middle, low, high = vectors(owner, centre=middle, low=low, high=high)
-        self.low, self.high = ordered_bounds(owner, low, high)
-        self.radius = scalar(owner, "radius", length)
+        self.middle, self.radius, self.low, self.high = limit_in_box(owner, low, high, centre=centre, radius=radius)
         require(owner, self.radius >= 0, "radius must not be negative", EmptySetError)
         apart = safe_norm(clamp(self.middle, self.low, self.high) - self.middle)
         size = jnp.max(jnp.maximum(jnp.abs(self.low), jnp.abs(self.high)))

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.errors import EmptySetError
-from feasible.sets.arguments import Numbers, floats, known, read, require, vectors
+from feasible.sets.arguments import Numbers, floats, known, read, require, scalar, vectors
 from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn, entries
 from feasible.sets.sampling import gaussian
 from feasible.solve.breakpoints import clamp
@@ -117,6 +117,15 @@ def ordered_bounds(owner: str, low: Array, high: Array) -> list[Array]:
     low, high = vectors(owner, low=low, high=high)
     require(owner, read(low) <= read(high), "low must not exceed high in any entry", EmptySetError)
     return [low, high]
+
+
+def limit_in_box(owner: str, low: Numbers, high: Numbers, **limit: Numbers) -> list[Array]:
+    """A vector and a number that limit what is between the bounds, given by name in this order, and the bounds."""
+    vector, number = limit
+    given, value, lowest, highest = floats(owner, **limit, low=low, high=high)
+    given, lowest, highest = vectors(owner, **{vector: given}, low=lowest, high=highest)
+    bounds = ordered_bounds(owner, lowest, highest)
+    return [given, scalar(owner, number, value), *bounds]
 
 
 def box_exit(

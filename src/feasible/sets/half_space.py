@@ -1,17 +1,17 @@
 """A half-space in a box: one linear limit, such as the work of two joints, on actions with bounds."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
 from feasible.errors import EmptySetError
-from feasible.sets.arguments import Numbers, floats, require, scalar, vectors
-from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn, entries
-from feasible.sets.box import Bound, box_exit, inside, ordered_bounds, tighter
-from feasible.sets.sampling import gaussian, hit_and_run
+from feasible.sets.arguments import Numbers, require
+from feasible.sets.base import TOLERANCE, compiled, entries
+from feasible.sets.box import Bound, box_exit, inside, limit_in_box, tighter
+from feasible.sets.limited_box import LimitedBox
 from feasible.solve.breakpoints import clamp, fill_by_worth, nearest_on_budget
 
 
-class HalfSpaceBox(ActionSet):
+class HalfSpaceBox(LimitedBox):
     """{a : w . a <= budget, low <= a <= high} for weights of any sign.
 
     With the sign of w_i taken off, b_i = sign(w_i) a_i, this is the quadratic knapsack of `WeightedL1Box` between any
@@ -32,10 +32,7 @@ class HalfSpaceBox(ActionSet):
 
     def __init__(self, weights: Numbers, budget: Numbers, low: Numbers, high: Numbers):
         owner = "HalfSpaceBox"
-        weights, budget, low, high = floats(owner, weights=weights, budget=budget, low=low, high=high)
-        self.weights, low, high = vectors(owner, weights=weights, low=low, high=high)
-        self.low, self.high = ordered_bounds(owner, low, high)
-        self.budget = scalar(owner, "budget", budget)
+        self.weights, self.budget, self.low, self.high = limit_in_box(owner, low, high, weights=weights, budget=budget)
         slack = TOLERANCE * self.scale * jnp.maximum(jnp.linalg.norm(self.weights), 1.0)
         reachable = self.least_load() <= self.budget + slack
         require(owner, reachable, "budget must not be below the least w . a between low and high", EmptySetError)
@@ -43,10 +40,6 @@ class HalfSpaceBox(ActionSet):
     @property
     def dim(self) -> int:
         return self.weights.shape[-1]
-
-    @property
-    def scale(self) -> Float[Array, ""]:
-        return jnp.max(jnp.maximum(jnp.abs(self.low), jnp.abs(self.high)))
 
     def least_load(self) -> Float[Array, ""]:
         """The least w . a in the box."""
@@ -112,17 +105,6 @@ class HalfSpaceBox(ActionSet):
         corner = jnp.where(self.weights < 0, self.high, jnp.where(self.weights > 0, self.low, idle))
         return jnp.where(flat & weighty, corner, deepest)
 
-    def direction(self, key: PRNGKeyArray) -> Float[Array, " n"]:
-        return gaussian(key, self._reach())
-
-    @drawn
-    def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
-        return hit_and_run(self, key)
-
-    @compiled
-    def diameter(self) -> Float[Array, ""]:
-        return jnp.linalg.norm(self._reach())
-
     def clipped(self, low: Bound, high: Bound) -> "HalfSpaceBox":
         if inside(self.low, self.high, low, high):
             return self
@@ -143,7 +125,7 @@ class HalfSpaceBox(ActionSet):
         b = nearest_on_budget(side * z, jnp.abs(self.weights), least, most, budget, equality=False)
         return side * b
 
-    def _reach(self) -> Float[Array, " n"]:
+    def reach(self) -> Float[Array, " n"]:
         """How far each coordinate can go from where the load is least before the budget is used."""
         weight, room = jnp.abs(self.weights), self.high - self.low
         spare = jnp.maximum(self.budget - self.least_load(), 0.0)

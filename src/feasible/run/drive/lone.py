@@ -104,7 +104,7 @@ class Lone(Generic[State]):
     def restore(self, carries: list[Carry[State]], step: int) -> None:
         """Go on from a saved state; the environment and the tally have been restored by the caller."""
         (carry,) = carries
-        self._leaves, self.step = jax.tree.leaves(carry), step
+        self._leaves, self.step = self.programs.leaves(carry), step
         self._actions = np.array(carry.decision.executed).reshape(self.plant.copies, -1)
 
     def restore_in_new_episodes(self, carries: list[Carry[State]], step: int) -> None:
@@ -112,7 +112,8 @@ class Lone(Generic[State]):
         self.step = step
         self.tally.begin_episodes()
         obs, warm = self._reset(), step < self.algorithm.warmup
-        self._leaves, report = self.programs.begin(jax.tree.leaves(carries), obs.reshape(self.programs.obs), warm)
+        leaves = self.programs.leaves(carries[0])
+        self._leaves, report = self.programs.begin(leaves, obs.reshape(self.programs.obs), warm)
         self._take(report, obs, UNMETERED)
 
     def reset(self) -> None:

@@ -1,8 +1,8 @@
 """The programs of a training run: each is one compiled dispatch per environment step.
 
-The carry is donated from one dispatch to the next; only a packet and a report travel (`run.drive.wire`). What a
-step leaves as it is (the networks, where no update is due) is lent and not handed back: each array that comes back
-costs about a microsecond and a half.
+The carry is donated from one dispatch to the next; only a packet and a report travel (`run.drive.wire`). Each array
+that is handed in and back costs about a microsecond and a half: small ones travel together (`run.drive.packing`), and
+what a step leaves as it is (the networks, where no update is due) is lent and not handed back.
 """
 
 from collections.abc import Callable
@@ -16,10 +16,11 @@ from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from numpy.typing import NDArray
 
-from feasible.algorithms.base import Algorithm, Spec, State
+from feasible.algorithms.base import Algorithm, Metrics, Spec, State
 from feasible.compiling import ToldOnce, said_if_long, soon
+from feasible.run.drive.packing import Packing
 from feasible.run.drive.schedule import Due, Schedule, due_after
-from feasible.run.drive.step import Carry, Step, flat
+from feasible.run.drive.step import Carry, Result, Step, flat
 from feasible.run.drive.tally import Metered
 from feasible.run.drive.wire import wire_of
 
@@ -29,14 +30,14 @@ class Program:
     """A compiled `advance` for the same due updates."""
 
     function: Callable[[list[Array], NDArray], tuple[list[Array], Array]]
-    """The leaves of a carry and a packet to those of the next carry and a report."""
+    """The packed leaves of a carry and a packet to those of the next carry and a report."""
     metered: Metered
 
 
 class Programs(Generic[State]):
     """The programs of one algorithm on one task, made when first needed.
 
-    Carries travel as lists of leaves: pytrees of modules cost more to take apart than some steps take.
+    Carries travel as lists of packed leaves: pytrees of modules cost more to take apart than some steps take.
     """
 
     def __init__(self, algorithm: Algorithm[State], spec: Spec):
@@ -50,17 +51,18 @@ class Programs(Generic[State]):
         self.program = Schedule([algorithm], self._find).program
         self.obs = *self._step.rows, spec.observation_size
         obs = jax.ShapeDtypeStruct(self.obs, spec.low.dtype)
+        begun, result = jax.make_jaxpr(self._step.first, return_shape=True)(jax.random.key(0), obs)
+        self.shape: Carry[State] = result[0]
+        self.structure, self._packing = jax.tree.structure(self.shape), Packing(jax.tree.leaves(self.shape))
+        whole = jax.tree.structure(result)
 
-        def beginning(key: PRNGKeyArray, obs: Float[Array, "*c o"]) -> tuple[Carry[State], Float[Array, " r"]]:
-            result = self._step.first(key, obs)
-            return result[0], flat(result)[1]
+        def beginning(key: PRNGKeyArray, obs: Float[Array, "*c o"]) -> tuple[list[Array], Array]:
+            return self._flat(jax.tree.unflatten(whole, jaxpr_as_fun(begun)(key, obs)))
 
-        first = jax.jit(beginning, compiler_options=soon())  # traced here, and not again where it is called
-        self.shape: Carry[State] = jax.eval_shape(first, jax.random.key(0), obs)[0]
-        self.structure = jax.tree.structure(self.shape)
+        first = jax.jit(beginning, compiler_options=soon())  # traced above, and not again
         self._first = ToldOnce("the beginning of training", first)
         begin = jax.jit(
-            lambda leaves, obs, warm: flat(self._step.begin(self.carry(leaves), obs, warm=warm)),
+            lambda leaves, obs, warm: self._flat(self._step.begin(self.carry(leaves), obs, warm=warm)),
             donate_argnums=0,
             static_argnums=2,
             compiler_options=soon(),
@@ -68,9 +70,8 @@ class Programs(Generic[State]):
         self._begin = ToldOnce("the beginning of new episodes", begin)
 
     def first(self, key: PRNGKeyArray, obs: NDArray) -> tuple[list[Array], Array]:
-        """The leaves of the first carry, and a report on the first actions."""
-        carry, report = self._first.call(key, obs)
-        return jax.tree.leaves(carry), report
+        """The packed leaves of the first carry, and a report on the first actions."""
+        return self._first.call(key, obs)
 
     def begin(self, leaves: list[Array], obs: NDArray, warm: bool) -> tuple[list[Array], Array]:
         """The same at the beginning of new episodes."""
@@ -83,15 +84,27 @@ class Programs(Generic[State]):
         return self.made[wanted]
 
     def carry(self, leaves: list[Array]) -> Carry[State]:
-        return jax.tree.unflatten(self.structure, leaves)
+        """The carry of packed leaves."""
+        return jax.tree.unflatten(self.structure, self._packing.unpack(leaves))
+
+    def leaves(self, carry: Carry[State]) -> list[Array]:
+        """The packed leaves of a carry."""
+        return self._packing.pack(jax.tree.leaves(carry))
+
+    def _flat(self, result: Result[State]) -> tuple[list[Array], Array]:
+        leaves, report = flat(result)
+        return self._packing.pack(leaves), report
 
     def _make(self, due: Due, warm: bool) -> Program:
         advance = partial(self._step.advance, due=due, warm=warm)
         packet = jax.ShapeDtypeStruct(self.packet, self.spec.low.dtype)
-        leaves = jax.tree.leaves(self.shape)
-        jaxpr, results = jax.make_jaxpr(lambda leaves, packet: advance(self.carry(leaves), packet), return_shape=True)(
-            leaves, packet
-        )
+        leaves: list[Array] = jax.eval_shape(self.leaves, self.shape)
+
+        def told(leaves: list[Array], packet: Array) -> tuple[list[Array], Array, Metrics]:
+            result = advance(self.carry(leaves), packet)
+            return *self._flat(result), result[2]
+
+        jaxpr, results = jax.make_jaxpr(told, return_shape=True)(leaves, packet)
         pairs = zip(jaxpr.jaxpr.invars, jaxpr.jaxpr.outvars, strict=False)  # the report and the metrics come last
         changed = [place for place, (given, back) in enumerate(pairs) if place < len(leaves) and given is not back]
         kept = [place for place in range(len(leaves)) if place not in changed]
@@ -103,7 +116,7 @@ class Programs(Generic[State]):
             self.traces += 1
             whole = dict(zip(changed, mine, strict=True)) | dict(zip(kept, lent, strict=True))
             result = advanced(*(whole[place] for place in sorted(whole)), packet)
-            after, report = flat(jax.tree.unflatten(structure, result))
+            after, report, _ = jax.tree.unflatten(structure, result)
             return [after[place] for place in changed], report
 
         seldom = warm or (not due and all(every == 1 for every in self.algorithm.intervals.values()))
