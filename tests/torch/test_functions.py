@@ -90,26 +90,20 @@ def test_values_and_gradients_are_those_of_the_jax_side(name: str, kind: str, dt
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation")  # of cvxpylayers
 def test_projections_are_those_of_cvxpylayers() -> None:
-    """The answer and its gradients in z and in the weights."""
+    """The answer and its gradient in z."""
     a, z, weights = cp.Variable(6), cp.Parameter(6), cp.Parameter(6, nonneg=True)
     problem = cp.Problem(cp.Minimize(cp.sum_squares(a - z)), [cp.norm1(cp.multiply(weights, a)) <= 3.0, cp.abs(a) <= 1])
-    settings = {
-        "mode": "dense",
-        "solve_method": "CLARABEL",
-        "tol_gap_abs": 1e-11,
-        "tol_gap_rel": 1e-11,
-        "tol_feas": 1e-11,
-    }
+    settings = {"solve_method": "SCS", "eps": 1e-10, "max_iters": 100_000}
     layer = CvxpyLayer(problem, [z, weights], [a], solver_args=settings)
     _, obs, points, _ = given("power", torch.float64)
     found = []
     for projected in (lambda z, w: layer(z, w)[0], lambda z, w: ft.project(power, z, w)):
-        z_, w_ = points.clone().requires_grad_(), obs.clone().requires_grad_()
-        value = projected(z_, w_)
+        z_ = points.clone().requires_grad_()
+        value = projected(z_, obs)
         (value * torch.arange(6.0, dtype=torch.float64)).sum().backward()
-        found.append((value.detach(), z_.grad, w_.grad))
+        found.append((value.detach(), z_.grad))
     # Its derivatives are solved by LSQR, to some five digits; ours are held to the JAX side's above.
-    for theirs, ours, tolerance in zip(*found, (1e-6, 1e-4, 1e-4), strict=True):
+    for theirs, ours, tolerance in zip(*found, (1e-6, 1e-4), strict=True):
         torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=tolerance)
 
 
