@@ -14,7 +14,7 @@ from feasible.algorithms.fwpo_critic import BikeTable
 EVERY_RUN: Mapping[str, str] = {
     "step": "environment steps made so far; on every line",
     "eval/return": "mean return of the episodes of an evaluation, without exploration",
-    "eval/returns": "the return of each of them",
+    "eval/returns": "return of each of these episodes",
     "eval/executed_violation": "largest violation of an executed action in an evaluation",
     "train/episode_return": "mean return of the training episodes that ended since the last line",
     "violation/proposed_count": "proposals outside their feasible set since the warm-up, exploration included",

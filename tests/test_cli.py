@@ -91,7 +91,7 @@ def test_help_says_what_every_option_of_training_is(command: str, capsys: pytest
     with pytest.raises(SystemExit):
         main([command, "--help"])
     printed = capsys.readouterr().out
-    assert "Steps between checkpoints. Not given: 10,000." in printed
+    assert "Steps between checkpoints. If omitted: 10,000." in printed
     assert {f"--{name.replace('_', '-')}" for name in Options.__annotations__} <= set(printed.split())
     assert configure("reacher", "nfwpo", 0).checkpoint_every == 10_000
 

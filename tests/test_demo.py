@@ -23,4 +23,10 @@ def test_the_demonstration_writes_a_report(tmp_path: Path, capsys: pytest.Captur
     runs = list(tmp_path.glob("runs/*/*/seed-0/policy.feasible"))
     assert len(runs) == len(BUDGETS) * len(ALGOS)
     assert (tmp_path / "figures" / "reacher-return.png").read_bytes().startswith(b"\x89PNG")
-    assert "The page:" in capsys.readouterr().out
+    assert len(list(tmp_path.glob("runs/*/*/seed-0/film.gif"))) == len(runs)
+    assert {medium["address"][:15] for medium in data["media"]} == {"data:image/gif;"}
+    printed = capsys.readouterr().out
+    assert "The page:" in printed
+    assert "too short to compare" in " ".join(printed.split())
+    assert "last return" not in printed
+    assert data["ahead"].startswith("Try next: ")

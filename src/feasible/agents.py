@@ -1,6 +1,6 @@
-"""Agents: a method bound to an environment of yours, as in `NFWPO(env, seed=0).learn(100_000)`.
+"""Agents: a method bound to your environment, as in `NFWPO(env, seed=0).learn(100_000)`.
 
-Any environment that `feasible.constrain` or `feasible.make` made will do. The agents are thin: the algorithm is in
+Agents take any environment that `feasible.constrain` or `feasible.make` made. They are thin: the algorithm is in
 `feasible.algorithms`, the loop in `feasible.run.drive.lone`.
 """
 
@@ -57,13 +57,13 @@ from feasible.run.train import Outcome, train_on
 from feasible.run.watch import Line, Logged, Watcher, Watchers
 
 Callback = Callable[[int, Mapping[str, float | list[float]], "Agent"], bool | None]
-"""What hears of learning: (step, metrics, agent); False ends it."""
+"""Called with (step, metrics, agent) for every line of metrics; returning False ends learning."""
 
 Env: TypeAlias = gym.Env | ConstrainedVectorEnv
 
 
 class Agent:
-    """A policy on an environment: `predict`, `evaluate`, `save`, and, unless it was loaded, `learn`."""
+    """A policy on an environment: `predict`, `evaluate`, `save`, and `learn` unless it was loaded from a file."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Agent:
 
     @property
     def policy(self) -> PyTree[Array]:
-        """What acting needs: the actor, as it is now."""
+        """The current parameters of the policy, as a copy."""
         return jax.tree.map(jnp.copy, self._policy)
 
     @property
@@ -123,16 +123,17 @@ class Agent:
         checkpoint_every: int = 10_000,
         tensorboard: bool = False,
     ) -> "Agent":
-        """Make so many more steps of training. Every executed action lies in its feasible set.
+        """Train for `steps` more environment steps. Every executed action lies in its feasible set.
 
         Every `eval_every` steps the policy plays `episodes` episodes in copies of the environment. `callback(step,
-        metrics, agent)` hears every line of metrics (`agent.metrics` is the last); if it returns False, learning ends.
-        With `run=`, a folder, the same is written there as by the command line: what was trained with, metrics,
-        checkpoints, the policy; then `feasible.resume(run, env)` goes on after a crash, and `feasible report` reads it.
+        metrics, agent)` is called for every line of metrics (`agent.metrics` is the last); if it returns False,
+        learning ends. `run=` names a folder and writes the same files as the command line: settings, metrics,
+        checkpoints and the policy. `feasible.resume(run, env)` then continues after a crash, and `feasible report`
+        draws the curves.
 
-        The environment is the agent's meanwhile: reset it before you step it yourself. If you do so between two calls,
-        the second begins a new episode. Ctrl-C takes effect after the running step: the agent can be used, and can go
-        on learning.
+        Learning steps the environment, so reset it before you step it yourself. If you do so between two calls,
+        the second begins a new episode. Ctrl-C takes effect after the current step; you can still use the agent and
+        train it further.
         """
         driver = self._driver
         if driver is None:
@@ -194,9 +195,9 @@ class Agent:
             return None
 
     def predict(self, obs: ArrayLike | Mapping[str, Any] | tuple[Any, ...]) -> NDArray[np.float32]:
-        """The action for an observation (or a batch of them), without exploration; always feasible.
+        """Return the feasible action for an observation, or actions for a batch, without exploration.
 
-        Of a Dict or Tuple space it is as the environment gives it, or flat as `env.layout.flat` makes it.
+        Pass an observation of a Dict or Tuple space as the environment gives it, or flat as `env.layout.flat` makes it.
         """
         rows = self._rows(obs)
         single = rows.ndim == 1
@@ -228,9 +229,9 @@ class Agent:
     def evaluate(
         self, episodes: int = 10, *, seed: int = 0, env: "gym.Env | Callable[[], gym.Env] | None" = None
     ) -> Evaluation:
-        """Play whole episodes without exploration, in copies of the environment seeded apart.
+        """Play whole episodes without exploration, in copies of the environment with other seeds than training.
 
-        The copies are of `env`, if given: an environment, or a function that makes one.
+        `env` replaces the agent's environment: pass an environment, or a function that makes one.
         """
         if episodes < 1:
             raise ValueError(f"evaluate: episodes must be at least 1, not {episodes}.")
@@ -268,7 +269,7 @@ class Agent:
         return name, self._method or type(self.algorithm).__name__.lower(), variant_of("", settings), about
 
     def save(self, path: str | Path) -> None:
-        """Write the policy: weights and a description, no code, no constraint."""
+        """Write the policy to a file: weights and a description, without code and without the constraint."""
         save_policy(Path(path), self.algorithm, self._spec, self._policy)
 
     def export(self, path: str | Path) -> None:
@@ -333,7 +334,7 @@ def agent(
 @overload
 def agent(method: str, env: Env, *, seed: int = 0, **settings: object) -> Agent: ...
 def agent(method: str, env: Env, *, seed: int = 0, **settings: object) -> Agent:
-    """The agent of any method of the catalogue (`feasible algos`), with hyper-parameters of it by keyword.
+    """Return the agent of any built-in method (`feasible algos`); keywords override its hyper-parameters.
 
     >>> agent("nfwpo", feasible.make("reacher"), seed=0, batch_size=32).learn(50_000)
     """
@@ -374,8 +375,8 @@ class NFWPO(_Named):
     >>> agent = NFWPO(feasible.make("reacher"), seed=0, frank_wolfe_step=0.05)
     >>> agent.learn(50_000, progress_bar=True).evaluate().mean
 
-    `twin` and `target_noise` are TD3's. Takes one environment or copies of one that step together, whose number
-    `copies` is; steps are those of all of them.
+    `twin` and `target_noise` come from TD3. Takes one environment, or a vector of `copies` environments that step
+    together; step numbers count the steps of all of them.
     """
 
     method = "nfwpo"
@@ -394,7 +395,7 @@ class DDPGProjection(_Named):
 
 
 class DDPGShaping(_Named):
-    """DDPG with projection and `shaping` times the distance to the projection taken off the reward."""
+    """DDPG with projection, and with `shaping` times the distance to the projection subtracted from the reward."""
 
     method = "ddpg-shaping"
 
@@ -423,8 +424,8 @@ class ProjectedGradient(_Named):
 class TD3(_Named):
     """TD3 whose proposals are projected before they are executed: twin critics, smoothed targets, a delayed actor.
 
-    With `map="radial"` or `"alpha"` and `output="linear"` proposals are feasible themselves; with
-    `critic_at="proposed"` the critic values proposals, which the environment repairs.
+    With `map="radial"` or `"alpha"` and `output="linear"`, the proposals themselves are feasible. With
+    `critic_at="proposed"`, the critic values proposals, which the environment repairs.
     """
 
     method = "td3-projection"
@@ -470,7 +471,7 @@ class TRPO(_Named):
 
 
 class FOCOPS(_Named):
-    """First-order constrained policy optimisation: projection, and the constraint as a discounted cost of proposals.
+    """First-order constrained policy optimisation with projection and a discounted cost for infeasible proposals.
 
     Takes one environment or copies of one that step together.
     """
@@ -520,10 +521,10 @@ def resume(
     callback: Callback | None = None,
     tensorboard: bool = False,
 ) -> Agent:
-    """Go on with the run of a folder on its environment, from its last checkpoint to its end; the agent.
+    """Continue the run of a folder from its last checkpoint to its end, and return the agent.
 
     On the same machine it ends bit for bit as if it had never been stopped, if the environment can be saved or follows
-    its seeds. Of a run that has finished, the agent holds the policy.
+    its seeds. If the run had finished, the agent holds its policy only.
     """
     folder = RunFolder(Path(path))
     config = folder.config(named=False)
@@ -541,7 +542,7 @@ def resume(
 
 
 def load(path: str | Path, env: gym.Env) -> Agent:
-    """The agent of a policy file, on an environment that brings the constraint. Loading runs no code from the file."""
+    """Load a policy file as an agent. The constraint comes from the environment; no code from the file runs."""
     algorithm, policy = load_policy(Path(path), _spec(env))
     return Agent(env, algorithm, 0, policy)
 

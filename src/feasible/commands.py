@@ -30,11 +30,11 @@ def train(
     progress_bar: bool = False,
     **options: Unpack[Options],
 ) -> Path:
-    """Train one agent on a task, as `feasible train` does; the run's folder.
+    """Train one agent on a task, as `feasible train` does, and return the run's folder.
 
     >>> run = feasible.train("mine:boat", "nfwpo", seed=0, steps=50_000, settings={"batch_size": 128})
 
-    `settings` override hyper-parameters of the method. Ctrl-C ends the run with a checkpoint and raises.
+    `settings` override hyper-parameters of the method. Ctrl-C writes a checkpoint, ends the run and raises.
     """
     folder = new_run(Path(out), configure(known_as(task), algo, seed, changes=settings, **options))
     with ProgressBar(Console()) if progress_bar else Logged() as watcher:
@@ -56,9 +56,9 @@ def compare(
     device: Device = "cpu",
     **options: Unpack[Options],
 ) -> list[Path]:
-    """Train every method on every task with every seed, as `feasible compare` does; the runs' folders.
+    """Train every method on every task with every seed, as `feasible compare` does, and return the runs' folders.
 
-    Finished runs are not repeated and unfinished ones go on. Runs that fail stop no other; what went wrong is raised at
+    Finished runs are skipped and unfinished ones resumed. A run that fails stops no other; the reasons are raised at
     the end.
     """
     configs = grid([known_as(task) for task in tasks], algos, seeds, changes=settings, **options)

@@ -28,6 +28,7 @@ from tests.algorithms.plain import (
 SPEC = ball_task()
 RULES = {"nfwpo": FrankWolfe(0.05), "plain": PolicyGradient(), "optlayer": ThroughProjection()}
 BOTH = frozenset({"actor", "critic"})
+drawn_from = jax.jit(draw, static_argnums=1)
 
 
 def small(rule: ActorRule | None = None, **settings: object) -> DDPG:
@@ -49,7 +50,7 @@ def filled(algorithm: DDPG, spec: Spec = SPEC, count: int = 20) -> DDPGState:
 def test_the_critic_s_loss_is_that_of_a_plain_loop(kind: str) -> None:
     algorithm = small(RULES[kind])
     state = filled(algorithm)
-    batch = draw(state.replay, algorithm.batch_size, jax.random.key(1), SPEC)
+    batch = drawn_from(state.replay, algorithm.batch_size, jax.random.key(1), SPEC)
     assert 0 < float(batch.continues.sum()) < 16
     low, high = np.asarray(SPEC.low), np.asarray(SPEC.high)
     errors, outside = [], 0
@@ -72,10 +73,10 @@ def test_the_critic_s_loss_is_that_of_a_plain_loop(kind: str) -> None:
 def test_of_two_critics_the_target_takes_the_lesser_at_a_noisy_action() -> None:
     algorithm = small(ThroughProjection(), twin=True, target_noise=0.3)
     state = filled(algorithm)
-    batch = draw(state.replay, algorithm.batch_size, jax.random.key(1), SPEC)
+    batch = drawn_from(state.replay, algorithm.batch_size, jax.random.key(1), SPEC)
     # As large on average, so that now one and now the other is less.
-    values = jax.vmap(state.target_critic.values)(batch.next_obs, batch.executed)
-    level = jnp.mean(values[:, 0] - values[:, 1])
+    values = np.asarray(jax.jit(jax.vmap(state.target_critic.values))(batch.next_obs, batch.executed))
+    level = np.mean(values[:, 0] - values[:, 1])
     state = eqx.tree_at(lambda s: s.target_critic.second.layers[-1].bias, state, replace_fn=lambda bias: bias + level)
     drawn = np.asarray(jax.random.normal(jax.random.key(231), batch.executed.shape, batch.executed.dtype))
     lasting = drawn[np.asarray(batch.continues) > 0]
@@ -94,7 +95,7 @@ def test_of_two_critics_the_target_takes_the_lesser_at_a_noisy_action() -> None:
         executed = np.asarray(batch.executed[i])
         errors.append([critic_value(c, obs, executed) - target for c in (state.critic, state.critic.second)])
     assert 0 < sum(lesser) < 16
-    loss, _ = algorithm.critic_loss(state.critic, state, SPEC, batch, jax.random.key(231))
+    loss, _ = jax.jit(algorithm.critic_loss)(state.critic, state, SPEC, batch, jax.random.key(231))
     assert float(loss) == pytest.approx(np.square(errors).mean(axis=0).sum(), rel=1e-9)
 
 
@@ -105,7 +106,7 @@ def test_the_actor_follows_the_first_of_two_critics() -> None:
     first = eqx.tree_at(lambda s: s.layers, Critic(3, 2, (8, 6), "relu", jax.random.key(0)), state.critic.layers)
     first = eqx.tree_at(lambda s: s.action_weight, first, state.critic.action_weight)
     alone = eqx.tree_at(lambda s: s.critic, state, first)
-    batch = draw(state.replay, twin.batch_size, jax.random.key(1), SPEC)
+    batch = drawn_from(state.replay, twin.batch_size, jax.random.key(1), SPEC)
     found, expected = (jax.jit(a.actor_gradient)(s, SPEC, batch)[0] for a, s in ((twin, state), (plain, alone)))
     for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
@@ -175,7 +176,7 @@ def test_a_time_limit_does_not_end_the_return() -> None:
         state, _ = jax.lax.scan(learn, state, jax.random.split(jax.random.key(3), 3_000))
         return jnp.mean(jax.vmap(state.critic)(observations, actions))
 
-    state = algorithm.init(jax.random.key(2), SPEC)
+    state = new(algorithm, SPEC, 2)
     assert float(learned(state, jnp.asarray(False))) == pytest.approx(1 / (1 - 0.8), abs=0.1)
     # With a fifth of the states worth 1 only, on average Q = 1 + 0.8 * (4/5) Q: far from 5.
     assert float(learned(state, jnp.asarray(True))) == pytest.approx(1 / (1 - 0.8 * 0.8), abs=0.3)
@@ -332,7 +333,7 @@ def test_the_rows_of_a_batch_reach_the_actor_and_the_critic() -> None:
     """The gradient of a batch is the mean of those of its rows."""
     algorithm = small(ThroughProjection())
     state = filled(algorithm)
-    batch = draw(state.replay, algorithm.batch_size, jax.random.key(10), SPEC)
+    batch = drawn_from(state.replay, algorithm.batch_size, jax.random.key(10), SPEC)
     gradient = jax.jit(lambda rows: algorithm.actor_gradient(state, SPEC, rows)[0])
 
     def row(i: int) -> Batch:
@@ -366,7 +367,7 @@ def test_delayed_targets_follow_only_with_the_actor() -> None:
 def test_a_critic_of_proposals_learns_from_them_and_from_the_target_s_output() -> None:
     algorithm = small(ThroughProjection(), critic_at="proposed")
     state = filled(algorithm)
-    batch = draw(state.replay, algorithm.batch_size, jax.random.key(1), SPEC)
+    batch = drawn_from(state.replay, algorithm.batch_size, jax.random.key(1), SPEC)
     low, high = np.asarray(SPEC.low), np.asarray(SPEC.high)
     errors = []
     for i in range(16):
@@ -386,7 +387,7 @@ def test_the_penalty_is_the_mean_distance_of_outputs_from_their_sets() -> None:
     state = filled(plain)
     state = eqx.tree_at(lambda s: s.actor, state, new(plain, SPEC, 4).actor)
     state = eqx.tree_at(lambda s: s.actor.layers[-1].bias, state, replace_fn=lambda bias: bias + 0.5)
-    batch = draw(state.replay, 16, jax.random.key(1), SPEC)
+    batch = drawn_from(state.replay, 16, jax.random.key(1), SPEC)
     grads = [jax.jit(a.actor_gradient, static_argnums=())(state, SPEC, batch)[0] for a in (plain, penalised)]
     found = (grads[1].layers[-1].bias - grads[0].layers[-1].bias) / 0.7
     obs = np.asarray(batch.obs)
@@ -408,7 +409,7 @@ def test_the_gradient_through_a_map_is_that_of_the_critic_s_mean_value(kind: str
     algorithm = small(PolicyGradient(), map=kind, output="linear")
     state = eqx.tree_at(lambda s: s.actor, filled(algorithm), new(algorithm, SPEC, 4).actor)
     state = eqx.tree_at(lambda s: s.actor.layers[-1].bias, state, replace_fn=lambda bias: bias + 0.3)
-    batch = draw(state.replay, 16, jax.random.key(1), SPEC)
+    batch = drawn_from(state.replay, 16, jax.random.key(1), SPEC)
 
     @jax.jit
     def value(shift: jax.Array) -> jax.Array:

@@ -89,7 +89,7 @@ def test_whole_numbers_become_the_floats_that_settings_are() -> None:
     ("algorithm", "name", "said"),
     [
         (NFWPO, "learning_rate", "'actor_rate' and 'critic_rate' here"),
-        (SAC(), "learning_rate", "what Stable-Baselines3 calls so is 'rate' here"),
+        (SAC(), "learning_rate", "this name of Stable-Baselines3 is 'rate' here"),
         (NFWPO, "buffer_size", "'replay_size' here"),
         (NFWPO, "gamma", "'discount' here"),
         (SAC(), "tau", "'target_ratio' here"),

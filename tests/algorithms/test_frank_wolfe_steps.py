@@ -55,7 +55,7 @@ def test_steps_by_the_gap_never_leave_the_set() -> None:
     def one(proposed: Array) -> Array:
         return FrankWolfe(0.5, by="gap").direction(Ball(jnp.zeros(3, jnp.float32), 1.0), proposed, lambda a: goal)[0]
 
-    moves = jax.vmap(one, axis_name=STATES)(jnp.asarray(proposals, jnp.float32))
+    moves = jax.jit(jax.vmap(one, axis_name=STATES))(jnp.asarray(proposals, jnp.float32))
     reached = np.linalg.norm(np.asarray(proposals + np.asarray(moves)), axis=1)
     assert reached.max() < 1 + 1e-6
     towards = np.asarray(moves) @ (np.asarray(goal) / 13)
@@ -148,14 +148,17 @@ def test_moves_of_a_mixture_stay_in_the_hull_and_agree_with_the_point() -> None:
     rng = np.random.default_rng(3)
     point = jnp.asarray(rng.uniform(size=3))
     mixture, left = Mixture.of(point, 30), 0
-    for index in range(1, 31):
-        g = jnp.asarray(rng.normal(size=3))
+
+    @jax.jit
+    def moved(mixture: Mixture, point: Array, index: int, g: Array, share: float) -> tuple[Mixture, Array, Array]:
         mixture, towards = mixture.adding(index, CUBE.maximise_linear(g), point)
-        away = mixture.away(g, point)
-        move = better(g, towards, away)
-        left += int(move.longest != 1.0)
-        step = jnp.minimum(rng.uniform(), move.longest)
-        point, mixture = point + step * move.towards, mixture.moved(move, step)
+        move = better(g, towards, mixture.away(g, point))
+        step = jnp.minimum(share, move.longest)
+        return mixture.moved(move, step), point + step * move.towards, move.longest
+
+    for index in range(1, 31):
+        mixture, point, longest = moved(mixture, point, index, rng.normal(size=3), rng.uniform())
+        left += int(longest != 1.0)
         weights = np.asarray(mixture.weights)
         assert weights.min() > -1e-12
         assert weights.sum() == pytest.approx(1)

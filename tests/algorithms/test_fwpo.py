@@ -91,7 +91,7 @@ def run(request: pytest.FixtureRequest, mdps: SineMDP) -> Run:
     build: Callable[[np.random.Generator], ActionSet] = request.param
     sets = build(np.random.default_rng(5))
     initial = 0.5 * (centres(sets) + corners(sets))
-    final, trace = jax.vmap(lambda mdp: fwpo(mdp, sets, initial, ITERATIONS))(mdps)
+    final, trace = jax.jit(jax.vmap(lambda mdp: fwpo(mdp, sets, initial, ITERATIONS)))(mdps)
     values = np.concatenate([trace.values, last_values(mdps, final)[:, None]], axis=1)
     return Run(mdps, sets, final, trace, values, np.asarray(diameters(sets)), np.asarray(constants(mdps)))
 

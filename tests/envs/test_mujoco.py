@@ -233,6 +233,13 @@ def test_calls_out_of_order_and_of_the_wrong_shape_are_named() -> None:
         RestorableMujoco(gym.make("CartPole-v1"))
 
 
+def orange(picture: np.ndarray | None) -> float:
+    """The share of a picture that shows the robot, on a floor of black and pale green."""
+    assert picture is not None
+    red, green, blue = np.moveaxis(picture.astype(int), -1, 0)
+    return float(((red > green + 20) & (red > blue + 40)).mean())
+
+
 def test_off_screen_picture_follows_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUJOCO_GL", os.environ.get("MUJOCO_GL", "egl"))
     env = make_mujoco("HalfCheetah-v5", render_mode="rgb_array")
@@ -250,6 +257,12 @@ def test_off_screen_picture_follows_the_simulation(monkeypatch: pytest.MonkeyPat
     assert (np.abs(first.astype(int) - later).max(axis=-1) > 30).mean() > 0.01
     env.set_state(state)
     np.testing.assert_array_equal(env.render(), first)
+    far = env.get_state()
+    far["simulation"] = far["simulation"].copy()
+    far["simulation"][1] += 40.0  # after the time comes the place: ten squares of the floor away, the view is the same
+    env.set_state(far)
+    assert orange(env.render()) == pytest.approx(orange(first), rel=0.1)
+    assert orange(first) > 0.01
     env.close()
     assert make_mujoco("HalfCheetah-v5").render() is None
 

@@ -27,7 +27,7 @@ from tests.run.gate import FOLDER, PATIENCE, Gates
 ROOT = Path(__file__).parents[2]
 METHODS = ("nfwpo", "ddpg-projection")
 SHORT: Options = {"steps": 400, "eval_every": 150, "episodes": 2, "checkpoint_every": 100}
-SMALL: Mapping[str, Plain] = {"hidden_layers": [32, 32], "warmup": 50, "batch_size": 8, "replay_size": 90}
+SMALL: Mapping[str, Plain] = {"hidden_layers": [32], "warmup": 50, "batch_size": 8, "replay_size": 90}
 
 
 class Killed(BaseException):

@@ -24,7 +24,7 @@ from feasible.run.drive.plant import SinglePlant
 
 Fault = Literal["", "observation", "reward", "loss", "empty", "wide", "first observation"]
 TOY = DDPG(
-    rule=FrankWolfe(0.05), noise=0.1, warmup=10, batch_size=16, replay_size=37, hidden_layers=(8, 8), actor_rate=1e-2
+    rule=FrankWolfe(0.05), noise=0.1, warmup=10, batch_size=16, replay_size=37, hidden_layers=(8,), actor_rate=1e-2
 )
 
 
@@ -159,7 +159,7 @@ def _paper() -> dict[str, Algorithm]:
     column = table_3(
         frank_wolfe_step=0.05, shaping=1.0, noise=0.1, warmup=TOY.warmup, replay_size=TOY.replay_size, output="tanh"
     )
-    small = {"hidden_layers": (8, 8)}
+    small = {"hidden_layers": (8,)}
     for name, algorithm in column.items():
         if isinstance(algorithm, DDPG):
             column[name] = replace(algorithm, **small, actor_rate=1e-2)

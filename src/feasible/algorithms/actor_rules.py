@@ -78,7 +78,7 @@ class ThroughProjection(ActorRule):
     penalty: float = 0.0
     """Weight of the squared distance to the projection, in mean norms of the critic's gradient."""
     project_target: bool = True
-    """Whether the critic's target takes the projection of the target policy's output."""
+    """Use the projection of the target policy's output in the critic's target."""
 
     def direction(self, feasible_set: ActionSet, proposed: Action, gradient: ActionGradient) -> tuple[Action, Metrics]:
         projected, pull_back = jax.vjp(feasible_set.project, proposed)
@@ -112,13 +112,13 @@ class FrankWolfe(ActorRule):
     step: float
     """alpha: how far a reference action goes from the projection towards the linear maximiser."""
     by: Literal["constant", "gap", "search"] = "constant"
-    """What the step is: `constant`, by the state's `gap`, or by a line `search` on the critic."""
+    """How the step is chosen: `constant`, by the state's `gap`, or by a line `search` on the critic."""
     inner: int = 1
     """Frank-Wolfe steps from the projection to the reference action."""
     away: bool = False
-    """Whether those after the first may also be away steps."""
+    """Allow away steps after the first step."""
     inside: float = 1.0
-    """Weight of the way from the proposal back to its projection."""
+    """Weight of the move from the proposal back to its projection."""
 
     def direction(self, feasible_set: ActionSet, proposed: Action, gradient: ActionGradient) -> tuple[Action, Metrics]:
         start = feasible_set.project(proposed)
@@ -182,11 +182,11 @@ class ProjectedGradient(ActorRule):
     step: float
     """Length of the gradient step at a state of mean gradient, in units of the action."""
     inside: float = 1.0
-    """Weight of the way from the proposal back to its projection."""
+    """Weight of the move from the proposal back to its projection."""
     margin: float = 0.0
-    """Share by which the set is shrunk towards its centre for reference actions."""
+    """Share by which the set shrinks towards its centre for reference actions."""
     by: Literal["gradient", "direction"] = "gradient"
-    """What a state moves by: its `gradient`, in units of the batch's mean, or its `direction`."""
+    """How far a state moves: by its `gradient`, in units of the batch's mean, or by its `direction` alone."""
 
     def direction(self, feasible_set: ActionSet, proposed: Action, gradient: ActionGradient) -> tuple[Action, Metrics]:
         projected = feasible_set.project(proposed)

@@ -94,35 +94,35 @@ class ARAM(SoftActorCritic[ARAMState]):
     """Acceptance-rejection with an augmented process and preferences."""
 
     draws: int = 100
-    """Proposals drawn at a step, of which the first that is accepted is executed."""
+    """Proposals drawn per step; the first accepted one is executed."""
     rejection_penalty: float = 0.2
-    """kappa: the cost of a proposal that is rejected."""
+    """kappa: cost of a rejected proposal."""
     augmented_share: float = 0.2
     """First share of rejected proposals in a batch."""
     augmented_decay: float = 0.99
-    """What that share is multiplied by over 10,000 steps."""
+    """Factor by which that share falls over 10,000 steps."""
     augmented_size: int = 100_000
     """Rejected proposals kept."""
     preference: float = 0.9
-    """Weight of the return, against rejections, in acting without exploration."""
+    """Weight of the return against rejections when acting without exploration."""
     samples: int = 1
     """Draws of the policy for each state of the actor's loss."""
     snapshots: int = 0
-    """Old critics that the actor's loss asks as well."""
+    """Old critics that the actor's loss also uses."""
     snapshot_interval: int = 1_000
-    """Updates between two of them."""
+    """Updates between two snapshots."""
     preferences: int = 1
-    """Preferences that the actor's loss asks the critics for, the update's own among them."""
+    """Preferences that the actor's loss tries, including that of the update."""
     reward_scale: float = 1.0
-    """k1: what rewards are divided by."""
+    """k1: divisor of the rewards."""
     reward_shift: float = 0.0
-    """k2: what is then added to them."""
+    """k2: number then added to the rewards."""
     learning_starts: int = 1_024
     """Steps before the first update."""
     interval: int = 1
     """Steps between updates."""
     updates: int = 1
-    """Batches learned from at each update."""
+    """Batches per update."""
     batch_size: int = 1_024
     """Transitions in a batch."""
     rate: float = 3e-4

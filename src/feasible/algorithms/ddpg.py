@@ -81,7 +81,7 @@ class DDPG(Algorithm[DDPGState]):
     noise: float | tuple[float, ...]
     """Standard deviation of the Gaussian exploration noise, in units of the action."""
     shaping: float = 0.0
-    """Weight of the distance from the proposal to its projection, taken off the reward."""
+    """Weight of the distance from the proposal to its projection, subtracted from the reward."""
     warmup: int = 10_000
     """First steps, with actions drawn from the feasible sets."""
     batch_size: int = 64
@@ -109,17 +109,17 @@ class DDPG(Algorithm[DDPGState]):
     output: Output = "tanh"
     """Activation of the actor's output; tanh spans the action box."""
     twin: bool = False
-    """Two critics, of which the target takes the lesser value."""
+    """Train two critics; the target takes the smaller value."""
     target_noise: float = 0.0
     """Standard deviation of the noise on the target's action, in units of the action; clipped at 2.5 of it."""
     delayed_targets: bool = False
-    """Whether the target networks follow only at the updates of the actor, as TD3's do."""
+    """Move the target networks only when the actor is updated, as TD3 does."""
     averaged: bool = False
-    """The policy in use is the target actor, an average of the actor's weights; the actor explores."""
+    """Use the target actor, an average of the actor's weights, as the policy; the actor explores."""
     normalised: bool = False
-    """Whether the networks see observations by their running mean and deviation."""
+    """Normalise what the networks see by the running mean and deviation."""
     copies: int = 1
-    """Copies of the environment that are stepped as one."""
+    """Copies of the environment that step together."""
 
     map: Literal["projection", "alpha", "radial"] = "projection"
     """How the actor's output becomes a proposal (`feasible.algorithms.maps`)."""

@@ -38,11 +38,11 @@ class FOCOPS(OnPolicy):
     costs: ClassVar[int] = 1
 
     temperature: float = 1.5
-    """lambda of its paper: the larger, the nearer the policy stays to the one that acted."""
+    """lambda of its paper: larger values keep the policy nearer to the one that acted."""
     divergence: float = 0.02
     """delta: passes end once the mean KL divergence is larger."""
     reach: float = 0.02
-    """eta: observations at which the policy has come further than this are left alone."""
+    """eta: observations where the policy has moved further than this do not count."""
     multiplier_rate: float = 1e-3
     """Rate of the cost's multiplier nu."""
     multiplier_limit: float = 2.0

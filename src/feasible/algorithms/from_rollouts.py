@@ -24,13 +24,13 @@ class FromRollouts(Algorithm[State]):
     """What all that learn from rollouts have in common."""
 
     horizon: int = 2_048
-    """Steps between updates, those of all copies together."""
+    """Steps between updates, counted over all copies."""
     copies: int = 1
-    """Copies of the environment that are stepped as one."""
+    """Copies of the environment that step together."""
     minibatch: int = 64
     """Steps in a minibatch."""
     epochs: int = 10
-    """Passes over the rollout at each update. What does not fill a minibatch is left out, at random."""
+    """Passes over the rollout per update. Random steps that do not fill a minibatch are left out."""
     discount: float = 0.995
     """gamma: what a reward one step later is worth."""
     trace: float = 0.97
@@ -42,9 +42,9 @@ class FromRollouts(Algorithm[State]):
     hidden: Hidden = "tanh"
     """Activation of the hidden layers."""
     normalised: bool = True
-    """Whether the networks see observations by their running mean and deviation."""
+    """Normalise what the networks see by the running mean and deviation."""
     warmup: int = 0
-    """Must be 0: rollouts are of the policy from the first step on."""
+    """Must be 0, because rollouts come from the policy from the first step on."""
 
     @property
     def intervals(self) -> Mapping[str, int]:

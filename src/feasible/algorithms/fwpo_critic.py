@@ -51,17 +51,17 @@ class BikeTable(Algorithm[TableState]):
 
     rule: ActorRule
     bikes: int
-    """Bikes in all."""
+    """Total number of bikes."""
     low: int
-    """Least at a station in a cell's allocation."""
+    """Fewest bikes at a station in a cell's allocation."""
     high: int
-    """Most at a station in a cell's allocation."""
+    """Most bikes at a station in a cell's allocation."""
     stations: int = 3
     """Stations."""
     table_rate: float | None = None
-    """Adam's rate on the table; None: cells move by the rule's direction itself."""
+    """Adam's rate on the table. None: cells move by the rule's direction itself."""
     shaping: float = 0.0
-    """Weight of the distance from the proposal to its projection, taken off the reward."""
+    """Weight of the distance from the proposal to its projection, subtracted from the reward."""
     epsilon: float = 0.1
     """Probability of a uniform allocation as proposal."""
     warmup: int = 10_000
@@ -85,7 +85,7 @@ class BikeTable(Algorithm[TableState]):
     hidden_layers: tuple[int, ...] = (30,)
     """Units of the critic's hidden layers."""
     copies: int = 1
-    """Copies of the environment that are stepped as one."""
+    """Copies of the environment that step together."""
 
     @property
     def intervals(self) -> Mapping[str, int]:

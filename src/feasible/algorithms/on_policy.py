@@ -77,13 +77,13 @@ class OnPolicy(FromRollouts[OnPolicyState]):
     log_std: float = 0.0
     """Logarithm of the first policy's spread, in units of half the action box."""
     bounded: bool = False
-    """Whether the policy's mean goes through tanh, so that it lies in the action box."""
+    """Pass the policy's mean through tanh, so that it lies in the action box."""
     capg: bool = False
     """Clipped-action policy gradient, for boxes: log-densities of the clipped samples."""
     map: Literal["projection", "radial", "truncated"] = "projection"
     """How the sample becomes a proposal (`feasible.algorithms.maps`); `truncated` for PPO only."""
     directions: int = 32
-    """Rays, an even number, by which `truncated` measures the set from its mean."""
+    """Rays from the mean by which `truncated` measures the set; an even number."""
 
     def trouble(self, spec: Spec, obs: Float[Array, " o"]) -> str | None:
         return None if self.map == "projection" else trouble_inside(spec.feasible_set(obs), self.map)
@@ -117,11 +117,11 @@ class OnPolicy(FromRollouts[OnPolicyState]):
         kind = type(spec.region)
         if self.capg and kind is not Box:
             raise ValueError(
-                f"{name}: capg needs a Box for a feasible set, since it reckons with clipping, but this task has a "
+                f"{name}: capg needs a Box for a feasible set, because it corrects for clipping, but this task has a "
                 f"{kind.__name__}; leave capg out, or use nfwpo, which takes every set."
             )
         if self.capg and self.map != "projection":
-            raise ValueError(f"{name}: capg reckons with clipping, so map must be 'projection', not {self.map!r}.")
+            raise ValueError(f"{name}: capg corrects for clipping, so map must be 'projection', not {self.map!r}.")
         if self.map == "truncated":
             if not self.restricts:
                 raise ValueError(f"{name}: map='truncated' is for PPO only; use map='radial' or 'projection'.")

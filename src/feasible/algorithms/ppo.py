@@ -28,7 +28,7 @@ class PPO(OnPolicy):
     """Proximal policy optimisation with a clipped surrogate."""
 
     clip: float = 0.2
-    """Ratios further than this from one are not pushed further away."""
+    """Clip ratios that differ from one by more than this."""
     entropy_weight: float = 0.0
     """Weight of the entropy in the loss."""
 

@@ -62,7 +62,7 @@ class SAC(SoftActorCritic[SACState]):
     map: Literal["squash", "alpha", "radial", "truncated"] = "squash"
     """How mean and deviation become an action with a density (`feasible.algorithms.heads`)."""
     directions: int = 32
-    """Rays, an even number, by which `truncated` measures the set from its mean."""
+    """Rays from the mean by which `truncated` measures the set; an even number."""
     critic_at: Literal["executed", "proposed"] = "executed"
     """The action that the critics value: the executed one, or the proposed one, which the environment then repairs."""
     penalty: float = 0.0

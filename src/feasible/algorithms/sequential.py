@@ -67,7 +67,7 @@ class SequentialPPO(FromRollouts[SequentialState]):
     """Proximal policy optimisation of a policy that draws entry by entry."""
 
     clip: float = 0.2
-    """Ratios further than this from one are not pushed further away."""
+    """Clip ratios that differ from one by more than this."""
     entropy_weight: float = 0.0
     """Weight of the entropy in the loss."""
     head_units: int = 32

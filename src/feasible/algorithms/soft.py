@@ -51,9 +51,9 @@ class SoftActorCritic(Algorithm[State]):
     """A squashed Gaussian policy and two critics, with a weight of the policy's entropy."""
 
     entropy_weight: float = 0.2
-    """Fixed weight of the entropy, or its start where `entropy_target` is given."""
+    """Fixed weight of the entropy, or its first value if `entropy_target` is given."""
     entropy_target: float | Literal["auto"] | None = None
-    """Entropy that the weight is tuned to, `auto` for minus the policy's dimensions; None: the weight is fixed."""
+    """Entropy to which the weight is tuned; `auto` is minus the policy's dimensions. None: the weight is fixed."""
     warmup: int = 10_000
     """First steps, before the policy acts."""
     learning_starts: int = 1_000
@@ -61,7 +61,7 @@ class SoftActorCritic(Algorithm[State]):
     interval: int = 50
     """Steps between updates."""
     updates: int = 50
-    """Batches learned from at each update."""
+    """Batches per update."""
     batch_size: int = 100
     """Transitions in a batch."""
     replay_size: int = 1_000_000
@@ -77,9 +77,9 @@ class SoftActorCritic(Algorithm[State]):
     hidden: Hidden = "relu"
     """Activation of the hidden layers."""
     normalised: bool = False
-    """Whether the networks see observations by their running mean and deviation."""
+    """Normalise what the networks see by the running mean and deviation."""
     copies: int = 1
-    """Copies of the environment that are stepped as one."""
+    """Copies of the environment that step together."""
 
     @property
     def intervals(self) -> Mapping[str, int]:

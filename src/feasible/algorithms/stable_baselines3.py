@@ -48,5 +48,5 @@ def our_way(name: str, known: Iterable[str]) -> str | None:
     names = set(known)
     ours = [repr(one) for one in RENAMED.get(name, ()) if one in names]
     if ours:
-        return f"what Stable-Baselines3 calls so is {' and '.join(ours)} here"
+        return f"this name of Stable-Baselines3 is {' and '.join(ours)} here"
     return f"unlike in Stable-Baselines3, {OTHERWISE[name]}" if name in OTHERWISE else None

@@ -33,16 +33,16 @@ class TRPO(OnPolicy):
     divergence: float = 0.01
     """Bound on the mean KL divergence of an update."""
     damping: float = 0.1
-    """Added to the diagonal of the Fisher matrix."""
+    """Number added to the diagonal of the Fisher matrix."""
     products: int = 20
-    """Iterations of conjugate gradient, one product with the Fisher matrix each."""
+    """Iterations of conjugate gradient; each takes one product with the Fisher matrix."""
     halvings: int = 10
-    """Halvings of the step before it is given up."""
+    """Halvings of the step before the update gives up."""
     horizon: int = 5_000
     epochs: int = 5
-    """Passes of the critic over the rollout at each update."""
+    """Passes of the critic over the rollout per update."""
     rate: float = 1e-3
-    """Adam's rate of the critic; the policy's step has its length from the divergence."""
+    """Adam's rate of the critic; the divergence sets the length of the policy's step."""
 
     def optimiser(self, actor: GaussianPolicy, critics: Critics) -> optax.OptState:
         del actor

@@ -1,4 +1,4 @@
-"""A method: a product of factors under a name, and the defaults that it has on any task."""
+"""A method: a combination of factors with a name, and its defaults on any task."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,4 +20,4 @@ class Method:
     sets: str = "any"
     """The feasible sets that it takes."""
     like: str = ""
-    """The method whose colour it has in figures, where the two never meet on one task."""
+    """The method whose colour it shares in figures; the two never appear on the same task."""

@@ -162,7 +162,7 @@ METHODS = (
     Method(
         "ddpg-shaping",
         "DDPG+RewardShaping",
-        "the same, with the distance to the projection taken off the reward",
+        "the same, with the distance to the projection subtracted from the reward",
         _neural(_policy_gradient, shaping=1.0),
     ),
     Method(
@@ -192,7 +192,7 @@ METHODS = (
     Method(
         "focops-projection",
         "FOCOPS+Projection",
-        "first-order constrained policy optimisation: the constraint also as a discounted cost of the proposals",
+        "first-order constrained policy optimisation: violations are also a discounted cost of the proposals",
         _focops,
     ),
     Method(
@@ -228,7 +228,7 @@ METHODS = (
     Method(
         "td3-alpha",
         "TD3+Alpha",
-        "TD3 whose output is pulled to the boundary along its ray, where it is outside (DAlpha)",
+        "TD3 whose output is pulled to the boundary along its ray if it is outside (DAlpha)",
         _td3(_policy_gradient, map="alpha", output="linear"),
     ),
     Method(
@@ -323,7 +323,7 @@ METHODS = (
     Method(
         "tabular-shaping",
         "Tabular shaping",
-        "the same, with the distance to the projection taken off the reward",
+        "the same, with the distance to the projection subtracted from the reward",
         _tabular,
         sets=_TABLE,
         like="ddpg-shaping",

@@ -87,10 +87,10 @@ def find_method(name: str) -> Method:
 def make(
     name: str, on_infeasible: "OnInfeasible" = "raise", render_mode: str | None = None, **options: object
 ) -> "ConstrainedEnv":
-    """The environment of a task. `options` are those of its environment (`feasible.envs`).
+    """Make the environment of a task; `options` go to its environment (`feasible.envs`).
 
-    Stepping it with an action outside the feasible set raises `InfeasibleActionError` and changes nothing;
-    `on_infeasible="project"` executes the nearest feasible action instead.
+    An action outside the feasible set raises `InfeasibleActionError` and changes nothing. With
+    `on_infeasible="project"` the nearest feasible action is executed instead.
     """
     return find_task(name).env(on_infeasible, render_mode, **options)
 
@@ -98,9 +98,9 @@ def make(
 def make_vec(
     name: str, num_envs: int, on_infeasible: "OnInfeasible" = "raise", threads: int = 1, **options: object
 ) -> "ConstrainedVectorEnv":
-    """`num_envs` copies of a task's environment that step as one, on `threads` threads.
+    """Make `num_envs` copies of a task's environment that step together on `threads` threads.
 
-    Copy i of seed s is `make(name)` seeded s + i; episodes that end start again in the same step.
+    Copy i of seed s equals `make(name)` with seed s + i. An episode that ends restarts in the same step.
     """
     return find_task(name).copies(num_envs, on_infeasible, threads, **options)
 

@@ -28,31 +28,32 @@ class Task:
 
     >>> boat = feasible.Task("boat", lambda **options: gym.make("Boat-v0", **options), within_charge, steps=200_000)
 
-    Sizes, bounds and the length of episodes are read off the environment. In a module `mine`, the task is
-    `feasible train --task mine:boat` on the command line.
+    Sizes, bounds and the length of episodes come from the environment. If the task is in a module `mine`, train it on
+    the command line with `feasible train --task mine:boat`.
     """
 
     name: str
     make: str | Callable[..., gym.Env]
-    """The environment without the constraint: a function that makes it, given `render_mode` and options where there
-    are any, or the id under which Gymnasium knows it."""
+    """The environment without the constraint: its Gymnasium id, or a function that makes it and takes `render_mode`
+    and your options as keywords."""
     constraint: "Constraint | None" = None
-    """From the raw observation to the feasible set; None for an environment that brings its own, as ours do."""
+    """A function from the raw observation to the feasible set; None for an environment with its own constraint."""
     _: KW_ONLY
     steps: int = 100_000
-    """Of training, where nobody says otherwise."""
+    """Environment steps of a run, by default."""
     title: str = ""
     words: str = ""
-    """The constraint for people; not given, the first line of its docstring."""
+    """The constraint in words. If omitted: the first line of its docstring."""
     eval_every: int = 5_000
+    """Steps between evaluations."""
     episodes: int = 10
-    """Per evaluation."""
+    """Episodes per evaluation."""
     options: Mapping[str, object] = field(default_factory=dict)
-    """Of the environment."""
+    """Options of the environment."""
     presets: Mapping[str, Preset] = field(default_factory=dict)
-    """By name; the first is what a run takes that names none."""
+    """Presets by name; a run without a preset takes the first."""
     sizes: "Mapping[str, int] | None" = None
-    """observation_size, action_size and episode_length, where they are known before the environment is made."""
+    """observation_size, action_size and episode_length, if they are known before the environment is made."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"\w[\w.+-]*", self.name):
@@ -80,11 +81,11 @@ class Task:
 
     @property
     def first_preset(self) -> str:
-        """The preset of a run that names none."""
+        """The preset that a run takes if it names none."""
         return next(iter(self.presets), DEFAULT)
 
     def preset(self, name: str) -> "Mapping[str, Algorithm]":
-        """The methods with the hyper-parameters of a preset of this task."""
+        """Return the methods with the hyper-parameters of a preset of this task."""
         if name not in self.presets:
             known = ", ".join([*self.presets, DEFAULT])
             raise ValueError(f"preset: the task {self.name!r} has no preset {name!r}; it has {known}.")
@@ -106,7 +107,7 @@ class Task:
     def env(
         self, on_infeasible: "OnInfeasible" = "raise", render_mode: str | None = None, **options: object
     ) -> "ConstrainedEnv":
-        """The environment, constrained."""
+        """Make the constrained environment."""
         self.check_installed()
         from feasible.constraints import ConstrainedEnv
 
@@ -123,9 +124,9 @@ class Task:
     def copies(
         self, num_envs: int, on_infeasible: "OnInfeasible" = "raise", threads: int = 1, **options: object
     ) -> "ConstrainedVectorEnv":
-        """Copies of the environment that step as one and start again in the step they end in.
+        """Make copies of the environment that step together; an episode that ends restarts in the same step.
 
-        Where the environment has a vector of its own, that steps them on `threads` threads; else they step in turn.
+        If the environment has its own vector, that steps the copies on `threads` threads; otherwise they step in turn.
         """
         self.check_installed()
         from feasible.constraints import ConstrainedVectorEnv
@@ -148,7 +149,7 @@ class Task:
 
     @cached_property
     def spec(self) -> "Spec":
-        """What algorithms know of the task; makes the environment once."""
+        """What algorithms know about the task; the first access makes the environment once."""
         from feasible.algorithms.spec import spec_of
 
         return spec_of(self.env())
@@ -163,7 +164,7 @@ class Task:
 
     @property
     def episode_length(self) -> int | None:
-        """Steps after which an episode is cut off; None where nothing says so."""
+        """Steps after which an episode is truncated; None if there is no limit."""
         return self.sizes["episode_length"] if self.sizes else self.spec.episode_length
 
     def _single(self, render_mode: str | None, options: Mapping[str, object]) -> gym.Env:

@@ -1,6 +1,6 @@
 """The command line: one file per command, whose parameters are the options and whose docstring is the help.
 
-Commands import what they need when they run, so that help is there at once.
+Commands import what they need when they run, so help appears at once.
 """
 
 import functools

@@ -19,19 +19,19 @@ def compare(
 ) -> None:
     """Train several methods on several tasks with several seeds.
 
-    Each is an independent run of one thread, or all of a task are one program on an accelerator. Finished runs are not
-    repeated and unfinished ones go on, so the same command continues after an interrupt. A run that fails is reported
-    and stops no other; the exit code is then 1.
+    Each run has one thread, or one program trains all runs of a task on an accelerator. After an interrupt, repeat the
+    command: it skips finished runs and resumes the others. A run that fails is reported and stops no other run; the
+    exit code is then 1.
 
     Args:
         tasks: Names of the tasks (`feasible tasks`).
         algos: Names of the algorithms (`feasible algos`), or `recommended`.
         seeds: Seeds of the runs.
         set: Override hyper-parameters of every method, for example batch_size=32.
-        jobs: Runs at a time; as many as there are cores if not given.
+        jobs: Runs at a time. If omitted: one per core.
         ray: Address of a Ray cluster to run on, or `auto`.
         device: gpu trains all runs of a task together, as one program on this machine's accelerator.
-        out: Folder of all runs; with --ray one that all machines see, or an address that fsspec knows (s3://...).
+        out: Folder of all runs. With --ray: a folder that all machines see, or an address that fsspec knows (s3://...).
     """
     if device == "cpu":
         on_cores()

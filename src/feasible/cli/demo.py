@@ -63,7 +63,7 @@ TRY_NEXT = (
 def demo(out: Path = Path("demo"), steps: int | None = None) -> None:
     """Train two methods for about a minute and show them on a page.
 
-    Trains on what is installed: a pendulum, and with the extra mujoco a robot arm, too.
+    The demo trains on a pendulum, and also on a robot arm if the extra mujoco is installed.
 
     Args:
         out: Folder for the runs, the figures and the page.
@@ -89,7 +89,7 @@ def demo(out: Path = Path("demo"), steps: int | None = None) -> None:
     paths, title = [folder.path for folder in folders], "Learning under a constraint"
     report = write_report(out / "runs", out, paths, title, trial=trial, ahead=TRY_NEXT)
     console.print(_table(report.groups, trial, with_returns=not short))
-    console.print(f"The page, with films: {report.page}", markup=False, soft_wrap=True)
+    console.print(f"The page: {report.page}", markup=False, soft_wrap=True)
     console.print(TRY_NEXT, markup=False, highlight=False)
 
 

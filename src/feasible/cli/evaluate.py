@@ -19,10 +19,10 @@ def evaluate(
 
     Args:
         run: Folder of the run, or its policy file.
-        episodes: How many episodes.
+        episodes: Number of episodes.
         seed: Seed of the episodes.
-        video: Write the first episode to this file, a .gif or an .mp4; reports show those in the run's folder.
-        task: The task to play, for a policy file that does not name its own.
+        video: Write the first episode to this file, a .gif or an .mp4. Reports show films in the run's folder.
+        task: Task to play, for a policy file that does not name its own.
     """
     one_thread()
     know_studies()

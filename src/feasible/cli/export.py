@@ -11,12 +11,12 @@ from feasible.cli.running import know_studies, one_thread
 def export(run: Annotated[Path, tyro.conf.Positional], out: Path | None = None, task: str | None = None) -> None:
     """Write a run's policy as one file that runs without feasible.
 
-    The file holds the projection, too.
+    The file also holds the constraint and its projection.
 
     Args:
         run: Folder of the run, or its policy file.
-        out: The file to write; policy.zip beside the policy if not given.
-        task: The task whose constraint it has, for a policy file that does not name its own.
+        out: File to write. If omitted: policy.zip beside the policy.
+        task: Task whose constraint to use, for a policy file that does not name its own.
     """
     one_thread()
     know_studies()

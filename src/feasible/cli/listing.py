@@ -21,7 +21,7 @@ def tasks(names: Annotated[tuple[str, ...], tyro.conf.Positional] = ()) -> None:
     """List the tasks and their constraints.
 
     Args:
-        names: Tasks to list, your own as module:name. Not given: ours, and the names of those of installed packages.
+        names: Tasks to list; write your own as module:name. If omitted: all built-in tasks and those of packages.
     """
     from rich.markup import escape
 
@@ -34,7 +34,7 @@ def tasks(names: Annotated[tuple[str, ...], tyro.conf.Positional] = ()) -> None:
     if not names:
         others = {name: place for name, place in announced().items() if name not in TASKS}
         rows += [(escape(name), f"{escape(place)}, of a package", *[""] * 4) for name, place in others.items()]
-    caption = "Sizes are numbers of entries, lengths are steps. The first preset is the one that --preset omits."
+    caption = "Sizes are numbers of entries, lengths are steps. Without --preset a run takes the first preset."
     title, console = "Tasks: --task, feasible.make(name)", _console()
     if console.width < NARROW:
         named = [
@@ -75,12 +75,12 @@ def algos(task: str | None = None) -> None:
     """List the algorithms and what they do.
 
     Args:
-        task: Say which of them is recommended on this task, which may be your own (module:name).
+        task: Show the recommended algorithm for this task, which may be your own (module:name).
     """
     from feasible.catalogue.registry import METHODS
 
     rows = [(method.name, method.title, method.summary, method.sets) for method in METHODS.values()]
-    caption = "--algo recommended: the one of them that our comparison recommends on the task (docs/beyond.md)."
+    caption = "--algo recommended: the method that our comparison recommends for the task (docs/beyond.md)."
     if task is not None:
         caption = _recommended(task)
     title, console = "Methods: --algo", _console()

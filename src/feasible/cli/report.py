@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def report(runs: Annotated[str, tyro.conf.Positional], out: Path = Path("report")) -> None:
     """Write a page, figures and tables from run folders.
 
-    Nothing is trained. Films and pictures that lie in the runs' folders are on the page.
+    Nothing is trained. The page shows films and pictures from the runs' folders.
 
     Args:
         runs: Folder of the runs, or an address that fsspec knows.

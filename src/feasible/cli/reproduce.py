@@ -23,7 +23,7 @@ def reproduce(
 ) -> None:
     """Train and report what a table or figure of the paper needs.
 
-    Like `compare`, it goes on after an interrupt, and does not repeat the runs of other items.
+    Like `compare`, it continues after an interrupt, and does not repeat the runs of other items.
 
     Args:
         item: table1, table2, fig1 to fig6, or all.
@@ -31,7 +31,7 @@ def reproduce(
         steps_scale: Share of the paper's steps, for shorter runs.
         seeds: Seeds of the runs.
         as_authors: Also train the methods as the authors' published code runs them.
-        jobs: Runs at a time; as many as there are cores if not given.
+        jobs: Runs at a time. If omitted: one per core.
         ray: Address of a Ray cluster to run on, or `auto`; all its machines must see the folder.
         device: gpu trains MuJoCo runs with a replay on this machine's accelerator, then the others on its cores.
         out: Folder for the runs and, by item, the reports.

@@ -1,4 +1,4 @@
-"""`feasible resume`: a run goes on where its last checkpoint left it."""
+"""`feasible resume`: continue a run from its last checkpoint."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,11 +11,11 @@ from feasible.cli.running import bring_to_end, know_studies, one_thread
 def resume(run: Annotated[Path, tyro.conf.Positional], task: str | None = None, tensorboard: bool = False) -> None:
     """Continue a run from its last checkpoint.
 
-    A run that has none yet starts from the beginning.
+    A run without a checkpoint starts from the beginning.
 
     Args:
         run: Folder of the run.
-        task: The name that the run's task has now, if it has been renamed.
+        task: New name of the run's task, if you renamed it.
         tensorboard: Also write TensorBoard event files into the run's folder.
     """
     one_thread()

@@ -10,7 +10,7 @@ from feasible.run.options import Options
 
 @dataclass(frozen=True)
 class Output:
-    """Where the run goes, and what is written of it."""
+    """Where the run is written, and in which forms."""
 
     out: Path = Path("runs")
     """Folder of all runs."""

@@ -1,4 +1,4 @@
-"""Constraints: functions from the raw observation to a feasible set, and environments that insist on them.
+"""Constraints: functions from the raw observation to a feasible set, and environments that enforce them.
 
 What an action may be is decided in `action_box` and certified there, by the one function that every path shares.
 """

@@ -75,7 +75,7 @@ def one_dimensional(space: gym.Space, what: str) -> gym.spaces.Box:
     """The space of actions, or a sentence that says what does not fit; `what` names it."""
     if isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
         return space
-    fix = "constraints are on continuous actions, so let the environment have these, or map them with a wrapper"
+    fix = "constraints apply to continuous actions, so use an environment with a Box, or add a wrapper that maps them"
     if isinstance(space, gym.spaces.Box):
         fix = "flatten it with a Gymnasium wrapper first"
     raise ValueError(f"{what} must be a one-dimensional Box, got {space}; {fix}.")

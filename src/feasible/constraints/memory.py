@@ -136,7 +136,7 @@ def remember_action(env: gym.Env, first: ArrayLike | None = None) -> RememberAct
 @overload
 def remember_action(env: VectorEnv, first: ArrayLike | None = None) -> RememberActions: ...
 def remember_action(env: gym.Env | VectorEnv, first: ArrayLike | None = None) -> RememberAction | RememberActions:
-    """The environment with the last executed action in its observations, for limits on rates.
+    """Add the last executed action to an environment's observations, for limits on rates.
 
     >>> env = feasible.remember_action(gym.make("Pendulum-v1"))
     >>> env = feasible.constrain(env, lambda obs: feasible.sets.Box(obs[-1:] - 0.5, obs[-1:] + 0.5))

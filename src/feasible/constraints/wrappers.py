@@ -1,4 +1,4 @@
-"""Environments that insist on their constraint: an action outside its feasible set is refused or repaired."""
+"""Environments that enforce their constraint: they refuse or repair an action outside its feasible set."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -32,13 +32,13 @@ JUDGED, IGNORED = "judged_observation", "ignored_actions"  # in saved states
 class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
     """An environment that executes only actions in the feasible set of its current observation.
 
-    `on_infeasible="raise"` refuses an infeasible action with `InfeasibleActionError` and does not step;
-    `"project"` executes the set's answer to it, and reports both under `executed_action` and `proposed_violation` in
-    `info`. The constraint is at hand as `env.constraint`, the current set as `env.action_set()`.
+    `on_infeasible="raise"` refuses an infeasible action with `InfeasibleActionError` and does not step. `"project"`
+    executes the nearest feasible action instead; `info` reports `executed_action` and `proposed_violation`.
+    `env.constraint` is the constraint, and `env.action_set()` the current set.
 
-    Of observations with a structure (a Dict, say) the constraint sees the structure: numbers in float32, choices in
-    int32, integers of a Box in its own dtype. Then `env.layout` is not None, `env.constraint` is a function of their
-    vectors, and `env.layout.flat(obs)` is the vector.
+    If observations have a structure, such as a Dict, the constraint sees the structure: numbers in float32, choices in
+    int32, integers of a Box in its own dtype. Then `env.layout` is not None, `env.layout.flat(obs)` is the vector of an
+    observation, and `env.constraint` is a function of this vector.
     """
 
     task: object = None
@@ -86,7 +86,7 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
         return obs, reward, terminated, truncated, info
 
     def action_set(self) -> ActionSet:
-        """The feasible set of the current observation."""
+        """Return the feasible set of the current observation."""
         _check_reset(self._obs)
         return self.constraint(self._obs)
 
@@ -112,9 +112,9 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
 
 
 class ConstrainedVectorEnv(VectorWrapper):
-    """The same for a vector environment: one compiled call judges all copies; one infeasible action stops all.
+    """`ConstrainedEnv` for a vector environment: one compiled call judges all copies; one infeasible action stops all.
 
-    Where the vector ignores the action of a copy that it resets (next-step autoreset), that action is not judged.
+    If the vector ignores the action of a copy that it resets (next-step autoreset), that action is not judged.
     """
 
     task: object = None
@@ -199,11 +199,11 @@ def constrain(
 def constrain(
     env: gym.Env | VectorEnv, constraint: Constraint, on_infeasible: OnInfeasible = "raise"
 ) -> ConstrainedEnv | ConstrainedVectorEnv:
-    """The environment with every executed action inside `constraint(observation)` and the action space.
+    """Keep every executed action of an environment inside `constraint(observation)` and the action space.
 
-    Works for any Gymnasium environment or vector environment with a one-dimensional Box action space. The constraint
+    Takes any Gymnasium environment or vector environment with a one-dimensional Box action space. The constraint
     is a pure JAX function of the raw observation, for example
-    `lambda obs: feasible.sets.WeightedL1Box(weights=obs[11:17], budget=20.0, bound=1.0)`, or of a Dict
+    `lambda obs: feasible.sets.WeightedL1Box(weights=obs[11:17], budget=20.0, bound=1.0)`, or for a Dict
     `lambda obs: feasible.sets.Ball(obs["centre"], obs["radius"])`.
     """
     if isinstance(env, VectorEnv):

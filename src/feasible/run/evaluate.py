@@ -120,7 +120,8 @@ def play(
         for copy in np.flatnonzero(running & ~np.isfinite(rewards)).tolist():
             if not given_up[copy]:
                 error = NotFiniteError(
-                    f"A reward of evaluation episode {copy} is {rewards[copy]}: the environment must give finite ones."
+                    f"A reward of evaluation episode {copy} is {rewards[copy]}: "
+                    "the environment must return finite rewards."
                 )
                 given_up[refuse(copy, error)] = True
         returns += np.where(running, rewards, 0.0)

@@ -75,7 +75,8 @@ def constrained_policy(
     return type(f"{base.__name__}Of{map.capitalize()}", (base,), {"rule": Rule(_constraint(constraint), map, noise)})
 
 
-def _constraint(given: "Constraint | gym.Env | VecEnv") -> Constraint:
+def _constraint(given: Any) -> Constraint:
+    """The constraint itself, or that of an environment."""
     if not isinstance(given, gym.Env | VecEnv):
         return given
     try:

@@ -1,4 +1,4 @@
-"""Feasible sets: membership, projection, linear maximisation and the rest, one value a set."""
+"""Feasible sets: each set is one value with membership, projection, linear maximisation and more."""
 
 from feasible.sets.allocation import Allocation as Allocation
 from feasible.sets.allocation import AllocationAtMost as AllocationAtMost

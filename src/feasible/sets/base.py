@@ -142,54 +142,55 @@ class ActionSet(eqx.Module):
 
     @abstractmethod
     def residuals(self, a: Numbers, /) -> Float[Array, " m"]:
-        """Left-hand side minus right-hand side of every constraint, in the constraint's own units; <= 0 inside."""
+        """Return left-hand minus right-hand side of every constraint, in the constraint's own units; <= 0 inside."""
 
     @abstractmethod
     def residual_names(self) -> tuple[str, ...]:
-        """What each residual is, for a person who reads an error message."""
+        """Return the names of the residuals, as error messages show them."""
 
     @abstractmethod
     def slopes(self) -> Float[Array, " m"]:
-        """Bounds on the Lipschitz constants of the residuals in the Euclidean norm."""
+        """Return bounds on the Lipschitz constants of the residuals in the Euclidean norm."""
 
     @abstractmethod
     def project(self, z: Numbers, /) -> Float[Array, " n"]:
-        """argmin ||a - z||_2 over the set; differentiable with the exact Jacobian almost everywhere."""
+        """Return argmin ||a - z||_2 over the set; the exact Jacobian exists almost everywhere."""
 
     @abstractmethod
     def maximise_linear(self, g: Numbers, /) -> Float[Array, " n"]:
-        """An argmax of <g, a> over the set: the Frank-Wolfe oracle."""
+        """Return an argmax of <g, a> over the set: the Frank-Wolfe oracle."""
 
     @abstractmethod
     def exit_distance(self, origin: Numbers, direction: Numbers, /) -> Float[Array, ""]:
-        """Largest t >= 0 with origin + t * direction in the set, for an origin inside; infinite for direction 0."""
+        """Return the largest t >= 0 with origin + t * direction inside, from an origin inside; inf for direction 0."""
 
     @abstractmethod
     def centre(self) -> Float[Array, " n"]:
-        """A point well inside: in the relative interior."""
+        """Return a point well inside: in the relative interior."""
 
     @abstractmethod
     def sample(self, key: PRNGKeyArray, /) -> Float[Array, " n"]:
-        """A random point of the set; each set states its law."""
+        """Draw a random point of the set; each set states its distribution."""
 
     @abstractmethod
     def direction(self, key: PRNGKeyArray, /) -> Float[Array, " n"]:
-        """A random direction in the set's affine hull, in proportion to the set's widths."""
+        """Draw a random direction in the set's affine hull, in proportion to the set's widths."""
 
     @abstractmethod
     def diameter(self) -> Float[Array, ""]:
-        """Largest distance between two points (D_s in the paper), or an upper bound where the set says so."""
+        """Return the largest distance between two points (D_s in the paper), or an upper bound if the set says so."""
 
     def execute(self, z: Numbers, /) -> Float[Array, " n"]:
-        """What an environment gets for the proposal z: the projection; integer sets answer their nearest point."""
+        """Return the action to execute for the proposal z: the projection, or the nearest point of an integer set."""
         return self.project(z)
 
     def accepts(self, a: Numbers, /) -> Bool[Array, ""]:
-        """Whether a proposal counts as feasible: `contains`, but for sets with an equality, which no network meets."""
+        """Return whether a proposal counts as feasible: `contains`, except for sets with an equality, which no network
+        meets."""
         return self.contains(a)
 
     def integrality(self, a: Numbers, /) -> Float[Array, ""]:
-        """How far a point inside is from one that can be executed: zero but for integer sets."""
+        """Return how far a point inside is from one that can be executed: zero except for integer sets."""
         return jnp.zeros((), self.dtype)
 
     @property
@@ -199,11 +200,11 @@ class ActionSet(eqx.Module):
 
     @property
     def hull_dim(self) -> int:
-        """d: the dimension of the set's affine hull, known without its values; `dim` but for sets with equalities."""
+        """d: the dimension of the set's affine hull, known without its values; `dim` unless the set has equalities."""
         return self.dim
 
     def hull_basis(self) -> Float[Array, "n d"]:
-        """Orthonormal columns that span the directions of the affine hull: a = centre + basis @ y for all a inside."""
+        """Return orthonormal columns that span the affine hull: a = centre + basis @ y for all a inside."""
         return jnp.eye(self.dim, dtype=self.dtype)
 
     @final
@@ -240,19 +241,19 @@ class ActionSet(eqx.Module):
 
     @final
     def contains(self, a: Numbers, tol: float | Float[Array, ""] | None = None) -> Bool[Array, ""]:
-        """Whether a is inside up to `tol` (default: `tolerance`); never true of a NaN."""
+        """Return whether a is inside up to `tol` (default: `tolerance`); never true for a NaN."""
         return self.violation(a) <= (self.tolerance if tol is None else tol)
 
     @final
     @compiled
     def support(self, g: Float[Array, " n"]) -> Float[Array, ""]:
-        """max <g, a> over the set."""
+        """Return max <g, a> over the set."""
         return jnp.vdot(g, self.maximise_linear(g))
 
     @final
     @compiled
     def frank_wolfe_gap(self, a: Float[Array, " n"], g: Float[Array, " n"]) -> Float[Array, ""]:
-        """max <g, c - a> over c in the set: the first-order distance of a from optimality, >= 0 inside."""
+        """Return max <g, c - a> over c in the set: the first-order distance of a from optimality, >= 0 inside."""
         return jnp.vdot(g, self.maximise_linear(g) - a)
 
     @final
@@ -275,7 +276,7 @@ class ActionSet(eqx.Module):
 
     @final
     def within(self, low: Numbers, high: Numbers) -> "ActionSet":
-        """The part in the box {low <= a <= high}; itself, where it is known to lie there up to the tolerance.
+        """Return the part in the box {low <= a <= high}, or the set itself if it lies there up to `tolerance`.
 
         Bounds may be infinite. Where the set is known, its extents say so, at the cost of 2 dim linear maximisations.
         """

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
+import mujoco
 import numpy as np
 from gymnasium.envs.mujoco import MujocoEnv
 from jaxtyping import UInt8
@@ -42,6 +43,10 @@ class RestorableMujoco(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarra
             raise ValueError(f"env must be one of Gymnasium's MuJoCo environments, not {env}.")
         self._mujoco = env.unwrapped
         self._clock = _time_limit(env)
+        # Gymnasium 1.4 looks at where the robot began; the models' own camera follows it.
+        follows = mujoco.mj_name2id(self._mujoco.model, mujoco.mjtObj.mjOBJ_CAMERA, "track")
+        if env.render_mode is not None and follows >= 0:
+            self._mujoco.mujoco_renderer.camera_id = follows
 
     def get_state(self) -> State:
         """Everything the future depends on, as plain arrays."""

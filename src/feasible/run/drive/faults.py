@@ -34,7 +34,7 @@ def observed_fault(
             "finite numbers (float32)."
         )
     if not np.isfinite(np.float32(reward)):
-        return NotFiniteError(f"The reward{of} is {reward} at step {step}: the environment must give finite ones.")
+        return NotFiniteError(f"The reward{of} is {reward} at step {step}: the environment must return finite rewards.")
     return None
 
 
