@@ -289,14 +289,23 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "solve/test_breakpoints.py::test_the_nearest_point_has_the_price_that_brentq_finds[float64-6]",
     ): {
         "budget-price": (
-            "jnp.where(f, w**2, 0.0) for f, w in zip(free, fixed.weights",
-            "jnp.where(f, w, 0.0) for f, w in zip(free, fixed.weights",
+            "jnp.where(f, w**2, 0.0) for f, w in zip(free, live.weights",
+            "jnp.where(f, w, 0.0) for f, w in zip(free, live.weights",
         ),
     },
     ("solve/breakpoints.py", "solve/test_breakpoints.py::test_slopes_are_those_of_the_free_coordinates"): {
         "budget-slope": (
             "w * x for w, x in zip(live.weights, placed, strict=True)",
             "w * x for w, x in zip(fixed.weights, stop_gradient(placed), strict=True)",
+        ),
+    },
+    (
+        "solve/breakpoints.py",
+        "solve/test_breakpoints.py::test_slopes_in_weights_bounds_and_budget_are_those_of_differences[True]",
+    ): {
+        "budget-slope-in-weights": (
+            "jnp.where(f, w**2, 0.0) for f, w in zip(free, live.weights",
+            "jnp.where(f, w**2, 0.0) for f, w in zip(free, fixed.weights",
         ),
     },
     ("solve/breakpoints.py", "solve/test_breakpoints.py::test_filling_by_worth_solves_the_linear_program[float64-6]"): {

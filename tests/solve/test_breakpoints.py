@@ -109,6 +109,29 @@ def test_slopes_are_those_of_the_free_coordinates() -> None:
     assert checked > COUNT / 2
 
 
+@pytest.mark.parametrize("equality", [True, False])
+def test_slopes_in_weights_bounds_and_budget_are_those_of_differences(equality: bool) -> None:
+    """Along a random direction of all data, in problems without ties; where both sides differ there is a kink."""
+    rng = np.random.default_rng(8)
+    low = rng.uniform(-2, 0, (COUNT, 6))
+    high, weights = low + rng.uniform(0.5, 2, (COUNT, 6)), rng.uniform(0.2, 3, (COUNT, 6))
+    inner = low + rng.uniform(0.2, 0.8, (COUNT, 1)) * (high - low)
+    data = rng.normal(size=(COUNT, 6)), weights, low, high, np.sum(weights * inner, axis=1)
+    way = tuple(rng.normal(size=x.shape) for x in data)
+
+    @jax.jit
+    def asked(data: tuple[Array, ...], way: tuple[Array, ...]) -> tuple[Array, ...]:
+        answer = jax.vmap(functools.partial(nearest_on_budget, equality=equality))
+        ahead, behind = (answer(*(x + h * d for x, d in zip(data, way, strict=True))) for h in (1e-6, -1e-6))
+        here, slope = jax.jvp(answer, data, way)
+        return slope, (ahead - here) / 1e-6, (here - behind) / 1e-6
+
+    slope, forward, backward = (np.asarray(x) for x in asked(data, way))
+    smooth = np.max(np.abs(forward - backward), axis=1) < 1e-3
+    assert np.mean(smooth) > 0.9
+    np.testing.assert_allclose(slope[smooth], (0.5 * (forward + backward))[smooth], atol=1e-6)
+
+
 @each_size
 @each_precision
 def test_filling_by_worth_solves_the_linear_program(n: int, dtype: type) -> None:

@@ -90,7 +90,7 @@ def test_values_and_gradients_are_those_of_the_jax_side(name: str, kind: str, dt
 
 @pytest.mark.filterwarnings("ignore:__array__ implementation")  # of cvxpylayers
 def test_projections_are_those_of_cvxpylayers() -> None:
-    """The answer and its gradient in z."""
+    """The answer and its gradients in z and in the weights."""
     a, z, weights = cp.Variable(6), cp.Parameter(6), cp.Parameter(6, nonneg=True)
     problem = cp.Problem(cp.Minimize(cp.sum_squares(a - z)), [cp.norm1(cp.multiply(weights, a)) <= 3.0, cp.abs(a) <= 1])
     settings = {"solve_method": "SCS", "eps": 1e-10, "max_iters": 100_000}
@@ -98,19 +98,19 @@ def test_projections_are_those_of_cvxpylayers() -> None:
     _, obs, points, _ = given("power", torch.float64)
     found = []
     for projected in (lambda z, w: layer(z, w)[0], lambda z, w: ft.project(power, z, w)):
-        z_ = points.clone().requires_grad_()
-        value = projected(z_, obs)
+        z_, w = points.clone().requires_grad_(), obs.clone().requires_grad_()
+        value = projected(z_, w)
         (value * torch.arange(6.0, dtype=torch.float64)).sum().backward()
-        found.append((value.detach(), z_.grad))
+        found.append((value.detach(), z_.grad, w.grad))
     # Its derivatives are solved by LSQR, to some five digits; ours are held to the JAX side's above.
-    for theirs, ours, tolerance in zip(*found, (1e-6, 1e-4), strict=True):
+    for theirs, ours, tolerance in zip(*found, (1e-6, 1e-4, 1e-4), strict=True):
         torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=tolerance)
 
 
 def test_gradients_by_finite_differences() -> None:
     constraint, obs, _, y = given("power", torch.float64)
     with as_a_user():
-        for function in (ft.alpha, ft.radial, lambda c, y, o: ft.radial(c, y, o, log_det=True)[1]):
+        for function in (ft.project, ft.alpha, ft.radial, lambda c, y, o: ft.radial(c, y, o, log_det=True)[1]):
             torch.autograd.gradcheck(
                 lambda y, o, function=function: function(constraint, y, o),
                 (y[:4].clone().requires_grad_(), obs[:4].clone().requires_grad_()),

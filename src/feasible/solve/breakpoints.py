@@ -91,7 +91,7 @@ def _nearest(
     limit = stop_gradient(budget)
     price, free, at_high = fixed.piece(limit)
     charged = jnp.asarray(True) if equality else fixed.spent(jnp.zeros_like(price)) > limit
-    curvature = summed(jnp.where(f, w**2, 0.0) for f, w in zip(free, fixed.weights, strict=True))
+    curvature = summed(jnp.where(f, w**2, 0.0) for f, w in zip(free, live.weights, strict=True))
 
     held = [jnp.where(top, hi, lo) for top, hi, lo in zip(at_high, live.high, live.low, strict=True)]
     moving = [x - price * w for x, w in zip(live.z, live.weights, strict=True)]

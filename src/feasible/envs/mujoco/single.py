@@ -1,5 +1,8 @@
 """One of Gymnasium's MuJoCo environments, with complete save and restore and with pictures off-screen."""
 
+# MuJoCo's compiled module declares its names to no type checker.
+# pyright: reportAttributeAccessIssue=false
+
 import os
 import sys
 import warnings
