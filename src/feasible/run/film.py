@@ -11,6 +11,7 @@ from jaxtyping import UInt8
 from feasible.algorithms.spec import spec_of
 from feasible.catalogue import registry
 from feasible.constraints.outcomes import flattened
+from feasible.envs.offscreen import NO_PICTURES, picture
 from feasible.extras import require
 from feasible.run.drive.programs import Policy
 from feasible.run.drive.wire import wire_of
@@ -18,6 +19,8 @@ from feasible.run.drive.wire import wire_of
 KINDS = (".mp4", ".gif")
 OPENING = 16
 """Frames of which a .gif takes its colours."""
+
+NO_FILM = f"video: the environment could not draw a frame. If it is one of MuJoCo's, {NO_PICTURES}"
 
 Frame = UInt8[np.ndarray, "height width 3"]
 
@@ -50,7 +53,7 @@ def _frames(act: Policy, policy: object, env, seed: int, most: int | None) -> It
     obs, _ = env.reset(seed=seed)
     step, running = 0, True
     while running:
-        yield np.asarray(env.render())
+        yield picture(env.render, NO_FILM)
         seen = np.asarray(flattened(obs, layout, 0), np.float32)
         row = np.asarray(act(policy, seen[None]))[0]
         obs, _, terminated, truncated, _ = env.step(wire.executed(row).copy())

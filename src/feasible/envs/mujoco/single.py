@@ -3,11 +3,7 @@
 # MuJoCo's compiled module declares its names to no type checker.
 # pyright: reportAttributeAccessIssue=false
 
-import os
-import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
@@ -25,12 +21,9 @@ from feasible.envs.mujoco.saving import (
     save_simulation,
     simulation_size,
 )
+from feasible.envs.offscreen import picture
 
 State = dict[str, np.ndarray]
-NO_PICTURES = (
-    "render needs OpenGL off-screen: install EGL (Debian: libegl1 libgl1-mesa-dri, with MUJOCO_GL=egl)"
-    " or OSMesa (libosmesa6, with MUJOCO_GL=osmesa)."
-)
 
 
 class RestorableMujoco(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarray]):
@@ -76,14 +69,7 @@ class RestorableMujoco(gym.Wrapper[np.ndarray, np.ndarray, np.ndarray, np.ndarra
     def render(self) -> UInt8[np.ndarray, "height width 3"] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         if self.render_mode is None:
             return None
-        with _offscreen(), warnings.catch_warnings():
-            # GLFW warns before it fails; the failure is what gets reported.
-            warnings.simplefilter("ignore")
-            try:
-                frame = self.env.render()
-            except Exception as failure:
-                raise RuntimeError(NO_PICTURES) from failure
-        return np.asarray(frame)
+        return picture(self.env.render)
 
 
 def make_mujoco(
@@ -119,17 +105,3 @@ def _time_limit(env: gym.Env[np.ndarray, np.ndarray]) -> gym.wrappers.TimeLimit[
             return env
         env = env.env
     raise ValueError("env must have Gymnasium's TimeLimit, as gym.make gives it.")
-
-
-@contextmanager
-def _offscreen() -> Iterator[None]:
-    """Let MuJoCo draw with EGL while the block runs, where nothing is chosen and no window could open."""
-    headless = sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-    if not headless or "MUJOCO_GL" in os.environ:
-        yield
-        return
-    os.environ["MUJOCO_GL"] = "egl"
-    try:
-        yield
-    finally:
-        del os.environ["MUJOCO_GL"]
