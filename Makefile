@@ -14,7 +14,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable '.[dev]'
+	$(INSTALL) --no-compile --editable '.[dev]'  # what is imported is compiled then
 	touch $@
 
 # A demonstration needs little of what development needs, and is set up sooner.
