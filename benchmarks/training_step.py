@@ -117,8 +117,8 @@ def _learner(peer: Callable) -> Stepper:
         device="cpu",
         seed=0,
     )
-    model.learn(WARMUP + 50, log_every=1_000_000)
-    return lambda steps: model.learn(steps, log_every=1_000_000, reset_num_timesteps=False)
+    model.learn(WARMUP + 50, log_interval=1_000_000)
+    return lambda steps: model.learn(steps, log_interval=1_000_000, reset_num_timesteps=False)
 
 
 def in_turns(sides: Mapping[str, tuple[Stepper, int]], rounds: int) -> dict[str, list[float]]:
