@@ -8,6 +8,7 @@ from documentation.metrics import every_run_table, metrics_table
 from documentation.outcomes import outcome
 from documentation.results import PRESETS, preset_runs, published, results_table
 from documentation.settings import differences_table, presets_of, settings_table
+from feasible.algorithms.stable_baselines3 import OTHERWISE, RENAMED
 from feasible.catalogue.registry import METHODS, PAPERS
 from feasible.paper.as_authors import DEPARTURES
 from feasible.paper.items import ITEMS
@@ -57,6 +58,16 @@ def methods_table(subject: str) -> str:
     return "\n".join(lines)
 
 
+def names_table(subject: str) -> str:
+    """Settings of Stable-Baselines3 and how they are said here; a name of ours counts where an algorithm has it."""
+    del subject
+    rows = [(f"`{name}`", ", ".join(f"`{one}`" for one in ours)) for name, ours in RENAMED.items()]
+    rows += [(f"`{name}`", instead) for name, instead in OTHERWISE.items()]
+    return "\n".join(
+        ["| Stable-Baselines3 | here |", "|---|---|", *(f"| {theirs} | {ours} |" for theirs, ours in rows)]
+    )
+
+
 _MAKERS: Mapping[str, Callable[[str], str]] = {
     "settings": settings_table,
     "differences": differences_table,
@@ -67,6 +78,7 @@ _MAKERS: Mapping[str, Callable[[str], str]] = {
     "benchmark": benchmark.table,
     "results": lambda name: results_table(name, published()),
     "methods": methods_table,
+    "stable-baselines3-names": names_table,
     "tasks": field_tasks.tasks_table,
     "task-scores": field_tasks.scores_table,
     "nsfnet-rules": field_tasks.rules_table,
