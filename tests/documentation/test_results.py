@@ -105,6 +105,7 @@ def test_references_are_what_such_policies_reach() -> None:
         assert abs(played.mean - level) < 4 * np.hypot(played.error, 1.0)
 
 
+@pytest.mark.slow  # it plays NSFNET for seconds
 def test_a_search_for_fixed_rates_stays_feasible_and_gains() -> None:
     """One generation from even rates, played in episodes that the search has not seen."""
     rates, even = searched_rates(generations=1), np.full(9, 10.0)

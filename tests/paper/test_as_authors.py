@@ -166,6 +166,7 @@ def test_runs_train_to_their_end(task: str, algo: str, tmp_path: Path) -> None:
     assert all(np.isfinite(leaf).all() for leaf in leaves(policy))
 
 
+@pytest.mark.slow  # two whole processes; what they train is tested above
 def test_the_command_trains_departures_one_by_one(tmp_path: Path, plain_processes: None) -> None:
     names = ["mirrored", "as-authors"]
     short = ["--departures", *names, "--seeds", "3", "--steps", "30", "--out", str(tmp_path)]

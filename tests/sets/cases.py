@@ -23,9 +23,12 @@ LARGE = 24
 PRECISIONS = [jnp.float64, jnp.float32]
 
 # The kernel of intersections takes half a minute to compile for every question. That of `ellipsoid` is the same and is
-# asked everything; by default these are asked in float64 alone, and the first, of three parts, not for derivatives.
+# asked everything; by default these are asked in float64 alone, and the first, of three parts, not for derivatives. So
+# are sets of many coordinates, whose kernel is asked in float32 by itself (tests/solve/test_breakpoints.py), and
+# polytopes with an equality, beside those without.
 LONGEST = "weighted_l1_and_ellipsoid"
-LONG = (LONGEST, "allocation_and_ball")
+LARGE_ONES = ("weighted_l1_24", "Allocation_40", "AllocationAtMost_40")
+LONG = (LONGEST, "allocation_and_ball", "polytope_1_equalities", *LARGE_ONES)
 
 
 def _marks(family: Family, *, long: bool) -> list[pytest.MarkDecorator]:
