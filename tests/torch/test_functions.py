@@ -117,6 +117,29 @@ def test_gradients_by_finite_differences() -> None:
             )
 
 
+def test_derivatives_of_second_order_are_refused_where_they_would_be_asked_for() -> None:
+    """Also where the gradient that comes in is a constant, in which case PyTorch's own guard lets a zero pass."""
+    ball = sets.Ball(jnp.zeros(2), 0.5)
+    z, scale = torch.randn(5, 2, requires_grad=True), torch.ones(5, 2, requires_grad=True)
+    for loss in (lambda a: a.sum(), lambda a: (a * scale).sum(), lambda a: a.square().sum()):
+        (first,) = torch.autograd.grad(loss(ft.project(ball, z)), z, create_graph=True)
+        with pytest.raises(RuntimeError, match="derivatives are of first order only"):
+            first.square().sum().backward()
+    z.grad = None
+    z.sum().add(ft.project(ball, z.detach()).sum()).backward()  # what is detached is not asked
+    torch.testing.assert_close(z.grad, torch.ones(5, 2))
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # of PyTorch itself, at its first dual number
+def test_other_kinds_of_differentiation_are_refused() -> None:
+    ball, z = sets.Ball(jnp.zeros(2), 0.5), torch.randn(5, 2)
+    for transform in (torch.func.vmap, torch.func.jacrev):
+        with pytest.raises(RuntimeError, match=r"torch\.func's transforms .* do not reach into JAX"):
+            transform(lambda z: ft.project(ball, z))(z)
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(RuntimeError, match="jvp"):
+        ft.project(ball, torch.autograd.forward_ad.make_dual(z, z))
+
+
 def test_log_determinants_are_those_of_the_jacobian() -> None:
     constraint, obs, _, y = given("power", torch.float64)
     y = 0.3 * y  # where the determinant has digits
@@ -219,7 +242,10 @@ def test_what_does_not_fit_is_said_in_a_sentence() -> None:
         (lambda: ft.project(constraint, z, obs[:3]), r"obs must have one row per row of the actions, whose batch is"),
         (lambda: ft.project(ball, z), r"expected tensors of shape \(\.\.\., 2\), the set's dimension"),
         (lambda: ft.alpha(flat, torch.zeros(3, 4), torch.ones(3, 4)), "the dimension of the set's hull"),
-        (lambda: ft.project(ball, z.half()), "a tensor of torch.float32 or torch.float64, got torch.float16"),
+        (
+            lambda: ft.project(ball, z.half()),
+            r"a tensor of torch.float32 or torch.float64, as \.float\(\) gives, got torch.float16",
+        ),
         (lambda: ft.project(ball, cast(torch.Tensor, [0.0, 1.0])), "got list"),
         (lambda: ft.project(cast(Region, 3.0), z), "expected a feasible set or a constraint, got float"),
         (lambda: ft.project(constraint, z, obs.numpy()), "obs must be a tensor, or a dict or tuple of them"),
