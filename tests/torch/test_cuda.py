@@ -19,7 +19,7 @@ import torch
 
 import feasible.torch as ft
 from feasible import sets
-from feasible.torch import memory
+from feasible.torch import crossing, memory
 
 ROWS, CYCLES = 32, 400_000_000  # a kernel of a fifth of a second: what does not wait for it comes too early
 DTYPES = {torch.float32: 1e-5, torch.float64: 1e-10}
@@ -118,6 +118,15 @@ def test_tensors_cross_without_a_copy() -> None:
     assert memory.back((answer,))[0].data_ptr() == answer.unsafe_buffer_pointer()
     strided = drawn(4, ROWS).cuda().T
     torch.testing.assert_close(ft.project(ball(), strided), in_the_ball(strided), atol=1e-6, rtol=1e-6)
+
+
+def test_answers_are_memory_of_their_own() -> None:
+    """Also where a set of one's own answers with the point itself."""
+    z, cotangent = drawn(ROWS, 4).cuda().requires_grad_(), drawn(ROWS, 4).cuda()
+    (answer,) = crossing.crossed("same", lambda region, z: z, ball(), None, z)
+    answer.backward(cotangent)
+    assert len({z.data_ptr(), answer.data_ptr(), cotangent.data_ptr(), z.grad.data_ptr()}) == 4
+    torch.testing.assert_close(z.grad, cotangent, rtol=0, atol=0)
 
 
 def test_what_a_stream_has_yet_to_write_is_waited_for() -> None:

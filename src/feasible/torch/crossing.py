@@ -60,10 +60,10 @@ class Program:
                     every[place] = array
                 return value(region, *split(structure, every))
 
-            return jax.vjp(of_wanted, *(given[place] for place in wanted))[1](cotangents)
+            return _fresh(jax.vjp(of_wanted, *(given[place] for place in wanted))[1](cotangents))
 
         def flat_value(structure: Any, region: ActionSet | None, given: Sequence[Array]) -> tuple[Array, ...]:
-            return value(region, *split(structure, given))
+            return _fresh(value(region, *split(structure, given)))
 
         self._value = jax.jit(flat_value, static_argnums=0)
         self._pullback = jax.jit(pullback, static_argnums=(0, 1))
@@ -85,6 +85,10 @@ class Program:
         with surroundings(tensors[-1]):
             given, cotangent = [across(t) for t in tensors], tuple(across(t) for t in cotangents)
             return back(self._pullback(wanted, structure, region, given, cotangent))
+
+
+_fresh = jax.lax.optimization_barrier
+"""Answers in memory of their own: JAX hands an argument that a program returns unchanged back as it came."""
 
 
 def split(structure: Any, given: Sequence[Array]) -> tuple[Any, ...]:
