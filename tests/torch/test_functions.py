@@ -93,7 +93,7 @@ def test_projections_are_those_of_cvxpylayers() -> None:
     """The answer and its gradients in z and in the weights."""
     a, z, weights = cp.Variable(6), cp.Parameter(6), cp.Parameter(6, nonneg=True)
     problem = cp.Problem(cp.Minimize(cp.sum_squares(a - z)), [cp.norm1(cp.multiply(weights, a)) <= 3.0, cp.abs(a) <= 1])
-    settings = {"solve_method": "SCS", "eps": 1e-10, "max_iters": 100_000}
+    settings = {"solve_method": "SCS", "eps": 1e-10, "max_iters": 100_000, "mode": "dense"}  # derivatives to all digits
     layer = CvxpyLayer(problem, [z, weights], [a], solver_args=settings)
     _, obs, points, _ = given("power", torch.float64)
     found = []
@@ -102,9 +102,8 @@ def test_projections_are_those_of_cvxpylayers() -> None:
         value = projected(z_, w)
         (value * torch.arange(6.0, dtype=torch.float64)).sum().backward()
         found.append((value.detach(), z_.grad, w.grad))
-    # Its derivatives are solved by LSQR, to some five digits; ours are held to the JAX side's above.
-    for theirs, ours, tolerance in zip(*found, (1e-6, 1e-4, 1e-4), strict=True):
-        torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=tolerance)
+    for theirs, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-8, rtol=1e-8)
 
 
 def test_gradients_by_finite_differences() -> None:
