@@ -56,7 +56,7 @@ class Rule:
 def constrained_policy(
     algorithm: str, constraint: "Constraint | gym.Env | VecEnv", map: str = "radial", *, noise: float = 0.0
 ) -> type[BasePolicy]:
-    """The policy class of "SAC", "TD3" (and DDPG) or "PPO" whose actions are feasible by construction.
+    """The policy class of "SAC", "TD3" (and DDPG) or "PPO" (and A2C) whose actions are feasible by construction.
 
     >>> SAC(constrained_policy("SAC", constraint, map="radial"), safe(env, constraint))
 
