@@ -13,9 +13,12 @@ fresh memory that nothing in JAX refers to, so PyTorch may write to them.
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 # The type checker also runs where PyTorch is not installed, and then takes this folder for it.
 
+import collections
 import contextlib
 import functools
 import os
+import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -76,7 +79,8 @@ class Program:
 
     def value(self, structure: Any, region: ActionSet | None, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         with surroundings(tensors[-1]):
-            return back(self._value(structure, region, [across(tensor) for tensor in tensors]))
+            given = [across(tensor) for tensor in tensors]  # held until PyTorch's stream waits for who reads them
+            return back(self._value(structure, region, given))
 
     def pullback(
         self,
@@ -200,17 +204,38 @@ def across(tensor: Tensor) -> Any:
 def back(arrays: tuple[Array, ...]) -> tuple[Tensor, ...]:
     """Arrays as tensors. On the CPU they are complete: what was read from may be written to again."""
     if next(iter(arrays[0].devices())).platform != "cpu":
-        return tuple(torch.from_dlpack(array) for array in arrays)
+        return tuple(_lent(array) for array in arrays)
     jax.block_until_ready(arrays)
     return tuple(
         torch.from_numpy(np.array(array)) if array.size <= FEW else torch.from_dlpack(array) for array in arrays
     )
 
 
+_read: collections.deque[tuple[Array, torch.cuda.Event]] = collections.deque()
+_taking = threading.Lock()
+
+
+def _lent(array: Array) -> Tensor:
+    """JAX's memory as a tensor. JAX has it back when the GPU has done what PyTorch had asked for by the tensor's end.
+
+    Without that wait JAX could write there as soon as Python has dropped the tensor: its stream is not PyTorch's.
+    """
+    with _taking:
+        while _read and _read[0][1].query():
+            _read.popleft()
+    tensor = torch.from_dlpack(array)
+    weakref.finalize(tensor.untyped_storage(), _returned, array, tensor.device).atexit = False
+    return tensor
+
+
+def _returned(array: Array, device: torch.device) -> None:
+    _read.append((array, torch.cuda.current_stream(device).record_event()))
+
+
 def surroundings(tensor: Tensor) -> contextlib.AbstractContextManager:
     """JAX in the precision and on the device of the tensor, for this thread and while it is called only."""
     wide = tensor.dtype == torch.float64 and not jax.config.read("jax_enable_x64")
-    device = _device(tensor.device.type)
+    device = _device(tensor.device)
     if device is None:
         return jax.enable_x64(True) if wide else contextlib.nullcontext()
     stack = contextlib.ExitStack()
@@ -221,20 +246,30 @@ def surroundings(tensor: Tensor) -> contextlib.AbstractContextManager:
 
 
 @functools.cache
-def _device(kind: str) -> Any:
-    """JAX's device of a kind of tensors; None where JAX computes there anyway."""
-    if kind == "cpu":
-        return None if jax.default_backend() == "cpu" else jax.devices("cpu")[0]
-    if kind == "cuda":
-        try:
-            jax.devices("cuda")
-        except RuntimeError as cause:
-            raise RuntimeError(
-                "feasible.torch: the tensor is on a CUDA device, but JAX has none here; install jax[cuda13] (or "
-                "jax[cuda12], as PyTorch's), or move the tensor with .cpu()."
-            ) from cause
+def _device(device: torch.device) -> Any:
+    """JAX's device of tensors on that one; None for the CPU where JAX computes there anyway."""
+    if device.type not in ("cpu", "cuda"):
+        raise RuntimeError(
+            f"feasible.torch: tensors on {device.type!r} do not cross to JAX; move the tensor with .cpu()."
+        )
+    if device.type == jax.default_backend() == "cpu":
         return None
-    raise RuntimeError(f"feasible.torch: tensors on {kind!r} do not cross to JAX; move the tensor with .cpu().")
+    try:
+        every = jax.devices(device.type)
+    except RuntimeError:
+        every = []
+    for found in every:
+        if device.type == "cpu" or found.local_hardware_id == device.index:
+            return found
+    if device.type == "cpu":
+        raise RuntimeError(
+            "feasible.torch: the tensor is on the CPU, which JAX was told to leave out; start with "
+            "JAX_PLATFORMS=cuda,cpu, or move the tensor with .cuda()."
+        )
+    raise RuntimeError(
+        f"feasible.torch: the tensor is on {device}, but JAX has no such device here; install jax[cuda13] (or "
+        "jax[cuda12], as PyTorch's), or move the tensor with .cpu()."
+    )
 
 
 _forked = False
