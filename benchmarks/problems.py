@@ -210,7 +210,8 @@ def _topologies() -> ModuleType:
 
     place = Path(feasible.envs.__path__[0]) / "network" / "topology.py"
     spec = importlib.util.spec_from_file_location("benchmarks.topology", place)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # where dataclasses look up their own names
     spec.loader.exec_module(module)
