@@ -48,7 +48,7 @@ def _measure(options: argparse.Namespace) -> None:
     # Imported here and not above: the number of threads must be settled first.
     import torch  # pyright: ignore[reportMissingImports]
 
-    from benchmarks.measurement import compare
+    from benchmarks.measurement import Trials, compare
     from benchmarks.problems import Points, halfcheetah, proposals
 
     if options.device == "cpu":
@@ -61,13 +61,14 @@ def _measure(options: argparse.Namespace) -> None:
             OUR_PATIENCE if "feasible" in one.title or one.title == CROSSING else PEER_PATIENCE for one in solvers
         ]
         print(f"{title + ', microseconds per row':60s}{'forward':>10s}{'both passes':>13s}{'ratio':>8s}{'error':>8s}")
-        for batch in options.batches:
+        trials: Trials = {}
+        for batch in sorted(options.batches):
             points = proposals(problem, batch)
             if fixed:
                 points = Points(points.z, np.repeat(points.weights[:1], batch, axis=0))  # pyright: ignore[reportOptionalSubscript]
             answers = _bisected(points.first(64))
             rounds = 5 if options.quick else 25
-            results = compare(solvers, problem, points, answers, rounds=rounds, patience=patience)
+            results = compare(solvers, problem, points, answers, rounds=rounds, patience=patience, trials=trials)
             _print(batch, results, judged=not fixed)
     for sentence in missing:
         print(sentence)
