@@ -48,7 +48,7 @@ def _measure(options: argparse.Namespace) -> None:
     # Imported here and not above: the number of threads must be settled first.
     import torch  # pyright: ignore[reportMissingImports]
 
-    from benchmarks.measurement import compare
+    from benchmarks.measurement import Trials, compare
     from benchmarks.problems import Points, halfcheetah, proposals
 
     if options.device == "cpu":
@@ -56,6 +56,7 @@ def _measure(options: argparse.Namespace) -> None:
     problem, load, missing = halfcheetah(), os.getloadavg()[0], []
     for title, fixed in (("HalfCheetah, weights by state", False), ("HalfCheetah, one vector of weights", True)):
         solvers, missing_here = _solvers(fixed, options)
+        trials: Trials = {}
         missing += missing_here
         patience = [
             OUR_PATIENCE if "feasible" in one.title or one.title == CROSSING else PEER_PATIENCE for one in solvers
@@ -67,7 +68,7 @@ def _measure(options: argparse.Namespace) -> None:
                 points = Points(points.z, np.repeat(points.weights[:1], batch, axis=0))  # pyright: ignore[reportOptionalSubscript]
             answers = _bisected(points.first(64))
             rounds = 5 if options.quick else 25
-            results = compare(solvers, problem, points, answers, rounds=rounds, patience=patience)
+            results = compare(solvers, problem, points, answers, rounds=rounds, patience=patience, trials=trials)
             _print(batch, results, judged=not fixed)
     for sentence in missing:
         print(sentence)
