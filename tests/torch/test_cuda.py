@@ -19,7 +19,7 @@ import torch
 
 import feasible.torch as ft
 from feasible import sets
-from feasible.torch import crossing
+from feasible.torch import crossing, memory
 
 ROWS, CYCLES = 32, 400_000_000  # a kernel of a fifth of a second: what does not wait for it comes too early
 DTYPES = {torch.float32: 1e-5, torch.float64: 1e-10}
@@ -107,17 +107,26 @@ def test_observations_of_integers_and_truths() -> None:
 def test_tensors_cross_without_a_copy() -> None:
     for dtype in DTYPES:
         z = drawn(ROWS, 4, dtype=dtype).cuda()
-        with crossing.surroundings(z):
-            array = crossing.across(z)
+        with memory.surroundings(z):
+            array = memory.across(z)
             assert array.dtype == str(dtype).removeprefix("torch.")
             assert array.unsafe_buffer_pointer() == z.data_ptr()
-            (tensor,) = crossing.back((array + 1,))
+            (tensor,) = memory.back((array + 1,))
             assert tensor.dtype == dtype
             torch.testing.assert_close(tensor, z + 1, rtol=0, atol=0)
     answer = jnp.arange(8.0, dtype=jnp.float32)
-    assert crossing.back((answer,))[0].data_ptr() == answer.unsafe_buffer_pointer()
+    assert memory.back((answer,))[0].data_ptr() == answer.unsafe_buffer_pointer()
     strided = drawn(4, ROWS).cuda().T
     torch.testing.assert_close(ft.project(ball(), strided), in_the_ball(strided), atol=1e-6, rtol=1e-6)
+
+
+def test_answers_are_memory_of_their_own() -> None:
+    """Also where a set of one's own answers with the point itself."""
+    z, cotangent = drawn(ROWS, 4).cuda().requires_grad_(), drawn(ROWS, 4).cuda()
+    (answer,) = crossing.crossed("same", lambda region, z: z, ball(), None, z)
+    answer.backward(cotangent)
+    assert len({z.data_ptr(), answer.data_ptr(), cotangent.data_ptr(), z.grad.data_ptr()}) == 4
+    torch.testing.assert_close(z.grad, cotangent, rtol=0, atol=0)
 
 
 def test_what_a_stream_has_yet_to_write_is_waited_for() -> None:
@@ -165,7 +174,7 @@ def test_memory_that_pytorch_is_still_to_read_is_not_jax_own_again() -> None:
     torch.testing.assert_close(kept, expected[:, :2], atol=1e-6, rtol=1e-6)
     del written
     ft.project(ball(), z)
-    assert len(crossing._read) <= 1  # JAX has all of them back but the last
+    assert len(memory._read) <= 1  # JAX has all of them back but the last
 
 
 def test_tensors_on_the_cpu_are_computed_there() -> None:
