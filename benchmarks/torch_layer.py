@@ -56,6 +56,7 @@ def _measure(options: argparse.Namespace) -> None:
     problem, load, missing = halfcheetah(), os.getloadavg()[0], []
     for title, fixed in (("HalfCheetah, weights by state", False), ("HalfCheetah, one vector of weights", True)):
         solvers, missing_here = _solvers(fixed, options)
+        trials: Trials = {}
         missing += missing_here
         patience = [
             OUR_PATIENCE if "feasible" in one.title or one.title == CROSSING else PEER_PATIENCE for one in solvers

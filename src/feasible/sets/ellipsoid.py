@@ -14,6 +14,7 @@ from feasible.sets.box import Bound, box_exit, narrower
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.solve.breakpoints import clamp
 from feasible.solve.exact import exact_spectrum
+from feasible.solve.precision import full_precision
 from feasible.solve.splitting import Projection, minimise_over_intersection
 from feasible.solve.two_budgets import Budgets, highest_in_budgets, nearest_in_budgets
 
@@ -282,6 +283,7 @@ def _nearest_and_price(
 
 
 @_nearest_and_price.defjvp
+@full_precision
 def _(
     primals: tuple[Array, Array, Array, Array, Array], tangents: tuple[Array, Array, Array, Array, Array]
 ) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:
