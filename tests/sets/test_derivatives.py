@@ -1,4 +1,4 @@
-"""Jacobians of projections and best actions: exact by finite differences, forward equal to reverse, finite everywhere."""
+"""Jacobians of projections and best actions: exact by finite differences, forward equals reverse, finite everywhere."""
 
 import functools
 
