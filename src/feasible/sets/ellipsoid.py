@@ -105,7 +105,8 @@ class EllipsoidBox(ActionSet):
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         if self.eigenvectors is None:
-            return jnp.sign(g) * highest_in_budgets(self._budgets(jnp.abs(g)))
+            side = jnp.where(g < 0, -1.0, 1.0).astype(self.dtype)
+            return side * highest_in_budgets(self._budgets(side * g))
         return self._minimise(g, curvature=0.0)
 
     @compiled

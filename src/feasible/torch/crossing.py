@@ -123,7 +123,8 @@ class Crossing(torch.autograd.Function):
 class FirstOrder(torch.autograd.Function):
     """Gradients as they are, which depend on the tensors after them in a way that is not known here.
 
-    Projections linearise at their answer: the first derivative is exact, and the derivative of it is not the second.
+    Projections on polytopes, ellipsoids and intersections are linearised at their answer: the first derivative is
+    exact, and the derivative of it is not the second.
     """
 
     @staticmethod
