@@ -7,6 +7,11 @@ import pytest
 from jaxtyping import Array
 
 from feasible.run.drive.chance import STRETCH, AtEachStep, ByStretches, Cut
+from feasible.run.drive.lone import Lone
+from feasible.run.drive.plant import Steps
+from feasible.run.drive.schedule import due_after
+from feasible.run.drive.step import Step
+from tests.run.toys import TOY, toy_plant
 
 KEY = jax.random.key_data(jax.random.key(3))
 
@@ -59,3 +64,25 @@ def test_a_stretch_is_drawn_once_and_anew_for_another_run(cut: Cut) -> None:
     begun_late = ByStretches(cut, 1).tables(KEY, STRETCH - 1)  # as a resumed run does
     for own, theirs in zip(first, begun_late, strict=True):
         np.testing.assert_array_equal(own, theirs)
+
+
+def test_a_driver_s_steps_are_those_of_the_whole_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With warm-up, its end and updates: the carry after each is what `Step.advance` makes of the packet."""
+    plant, packets = toy_plant(), []
+    made = plant.step
+
+    def stepped(actions: np.ndarray, number: int) -> Steps:
+        steps = made(actions, number)
+        packets.append(steps.packets[0])
+        return steps
+
+    monkeypatch.setattr(plant, "step", stepped)
+    driver, whole = Lone(TOY, plant, seed=5), Step(TOY, plant.spec)
+    advance = jax.jit(whole.advance, static_argnames=("due", "warm"))
+    driver.start()
+    carry, _, _ = whole.first(jax.random.key(5), jnp.asarray(driver.carry.obs))
+    for number in range(1, TOY.warmup + 5):
+        driver.advance(number)
+        carry, _, _ = advance(carry, packets[-1], due=due_after(TOY, number), warm=number < TOY.warmup)
+        for own, other in zip(jax.tree.leaves(driver.carry), jax.tree.leaves(carry), strict=True):
+            np.testing.assert_allclose(own, other, rtol=1e-4, atol=1e-6)

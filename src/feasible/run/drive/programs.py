@@ -142,10 +142,12 @@ class Programs(Generic[State]):
 
         given = jax.tree.leaves(self.shape), packet, self.shape.key, self.shape.step
         jaxpr, results = jax.make_jaxpr(told, return_shape=True)(*given)
-        pairs = zip(jaxpr.jaxpr.invars, jaxpr.jaxpr.outvars, strict=False)  # the report and the metrics come last
-        kept = frozenset(place for place, (given, back) in enumerate(pairs) if given is back)
-        used = {atom for equation in jaxpr.jaxpr.eqns for atom in equation.invars if isinstance(atom, Var)}
-        read = frozenset(place for place, given in enumerate(jaxpr.jaxpr.invars) if given in used)
+        taken, back = jaxpr.jaxpr.invars, jaxpr.jaxpr.outvars  # leaves first; the report and the metrics come last
+        kept = frozenset(place for place, (one, other) in enumerate(zip(taken, back, strict=False)) if one is other)
+        atoms = [atom for equation in jaxpr.jaxpr.eqns for atom in equation.invars]
+        atoms += [atom for place, atom in enumerate(back) if place not in kept]
+        used = {atom for atom in atoms if isinstance(atom, Var)}
+        read = frozenset(place for place, one in enumerate(taken) if one in used)
         return Traced(Cut(jaxpr, 2), kept, read, tuple(sorted(results[2])))
 
     def _make(self, due: Due, warm: bool) -> Program:
@@ -153,7 +155,9 @@ class Programs(Generic[State]):
         shapes: list[Array] = jax.eval_shape(self.leaves, self.shape)
         kept = [place for place, part in enumerate(packing.parts) if traced.kept.issuperset(part)]
         changed = [place for place in range(len(packing.parts)) if place not in kept]
-        kept = [place for place in kept if traced.read.intersection(packing.parts[place])]
+        leaves = jax.tree.leaves(self.shape)
+        key = packing.parts.index([place for place, leaf in enumerate(leaves) if leaf is self.shape.key])
+        kept = [place for place in kept if place == key or traced.read.intersection(packing.parts[place])]
         # What is written anew whole need not be written in place: XLA would copy it first.
         donated = [place for place in changed if shapes[place].size > SMALL]
         small = [place for place in changed if place not in donated]
@@ -167,14 +171,13 @@ class Programs(Generic[State]):
             whole = {place: jnp.zeros(shape.shape, shape.dtype) for place, shape in enumerate(shapes)}  # never read
             whole |= zip([*donated, *small, *kept], [*mine, *lent], strict=True)
             before = packing.unpack([whole[place] for place in sorted(whole)])
-            key, step = _when(jax.tree.unflatten(self.structure, before))
-            result = traced.cut.rest([*before, packet], numbers.of(tables, key, step))
+            drawn = numbers.of(tables, *_when(jax.tree.unflatten(self.structure, before)))
+            result = traced.cut.rest([*before, packet], drawn)
             after = packing.pack(result[: len(before)])
             return [after[place] for place in changed], result[len(before)]
 
         options = soon() if warm or not (due or often) else None
         compiled = ToldOnce(_about(due, warm), jax.jit(program, donate_argnums=0, compiler_options=options))
-        key = packing.parts.index([jax.tree.leaves(self.shape).index(self.shape.key)])
 
         def function(leaves: list[Array], packet: NDArray, step: int) -> tuple[list[Array], Array]:
             mine, lent = [leaves[place] for place in donated], [leaves[place] for place in (*small, *kept)]
