@@ -14,6 +14,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, Var, jaxpr_as_fun
 from jaxtyping import Array, Int
 
+from feasible.compiling import soon
 from feasible.run.drive.packing import Packing
 
 STRETCH = 64  # rounds of steps whose numbers are drawn at once
@@ -96,7 +97,7 @@ class ByStretches(Numbers):
             rounds = first + jnp.arange(STRETCH, dtype=jnp.int32)
             return jax.vmap(lambda number: self._packing.pack(cut.draw(key, number * every)))(rounds)
 
-        self._draw = jax.jit(draw)
+        self._draw = jax.jit(draw, compiler_options=soon())  # one call in many steps
 
     def tables(self, key: Array, step: int) -> list[Array]:
         stretch = step // (self._every * STRETCH)
