@@ -4,6 +4,7 @@ import functools
 import operator
 from collections.abc import Sequence
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -135,7 +136,7 @@ class Intersection(ActionSet):
 
     def _minimise(self, target: Array, middle: Array, *, curvature: float) -> Float[Array, " n"]:
         """In coordinates around the centre, so that rounding follows the set's extent, not its place."""
-        around = [lambda x, near=near: near(x + middle) - middle for near in self.pieces]
+        around = [_Around(near, middle) for near in self.pieces]
         return minimise_over_intersection(around, target, _size(self.parts), curvature=curvature)
 
     def _inside(self, a: Float[Array, " n"]) -> Bool[Array, ""]:
@@ -151,6 +152,27 @@ class Intersection(ActionSet):
             for part in self.parts
         ]
         return middle + jnp.min(jnp.stack(shares)) * (a - middle)
+
+
+class _Around(eqx.Module):
+    """A projection in coordinates around a point."""
+
+    near: Projection
+    middle: Float[Array, " n"]
+
+    def __call__(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        return self.near(x + self.middle) - self.middle
+
+
+class _Shrunk(eqx.Module):
+    """A projection on a set around zero, for the set shrunk to a share and moved."""
+
+    near: Projection
+    moved: Float[Array, " n"]
+    keep: Float[Array, ""]
+
+    def __call__(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        return self.moved + self.keep * self.near((x - self.moved) / self.keep)
 
 
 def _pieces(parts: Sequence[ActionSet]) -> tuple[Projection, ...]:
@@ -186,7 +208,7 @@ def _searched_centre(
     def nearest(depth: Float[Array, ""]) -> Float[Array, " n"]:
         keep = 1.0 - depth
         shrunk = [
-            lambda y, near=near, c=c: c + keep * (near(c + (y + mean - c) / keep) - c) - mean
+            _Shrunk(_Around(near, c), c - mean, keep)
             for part, c in zip(parts, centres, strict=True)
             for near in part.pieces
         ]
