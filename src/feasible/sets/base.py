@@ -19,6 +19,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from feasible.compiling import inlined_or_soon
 from feasible.sets.arguments import Numbers
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def compiled(method: Callable[..., Answer]) -> Callable[..., Answer]:
 
     Inside an outer transformation the call is inlined, so it costs nothing there.
     """
-    traced = jax.jit(method, inline=True)
+    traced = inlined_or_soon(method)
 
     @functools.wraps(method)
     def call(self: "ActionSet", *points: Numbers) -> Answer:
@@ -72,7 +73,7 @@ def rows(name: str, count: int) -> tuple[str, ...]:
 
 def drawn(method: Callable[[Owner, PRNGKeyArray], Array]) -> Callable[[Owner, PRNGKeyArray], Array]:
     """Compile a method of a random key once."""
-    return functools.wraps(method)(jax.jit(method, inline=True))
+    return inlined_or_soon(method)
 
 
 @jax.tree_util.register_pytree_node_class

@@ -6,9 +6,9 @@ fast once the active pieces are right. Each round tries a few steps and keeps th
 the plain splitting step, whose residual never grows, is among them: slow at worst, exact to rounding as a rule. Until a
 piece ends the residual may be the same whichever way one goes: of steps that leave it alike the longest is kept.
 
-Steps are tried in groups, the likeliest first, until one lowers the residual enough; a pass of the loop is one group. Every
-step is tried with its Jacobian, which costs little beside the projections, so that the parts are evaluated in one place
-of the program only: compilation takes as long as the parts do.
+Steps are tried in groups, the likeliest first, until one lowers the residual enough; a pass of the loop is one group.
+Every step is tried with its Jacobian, which costs little beside the projections, so that the parts are evaluated in one
+place of the program only: compilation takes as long as the parts do.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,6 +19,8 @@ import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jaxtyping import Array, Bool, Float, Int
 
+from feasible.solve.alike import each
+from feasible.solve.chunks import searched
 from feasible.solve.elimination import solve_dense
 
 Projection = Callable[[Float[Array, " n"]], Float[Array, " n"]]
@@ -46,13 +48,47 @@ ALIKE = 1e-4
 
 
 class _Point(eqx.Module):
-    """Copies, what the splitting moves them by, the x that it moves them for, and the Jacobians of both."""
+    """Copies, what the splitting moves them by, the x that it moves them for, and the Jacobians of both.
 
-    copies: Float[Array, " m"]
-    miss: Float[Array, " m"]
-    x: Float[Array, " n"]
-    miss_slope: Float[Array, "m m"]
-    x_slope: Float[Array, "n m"]
+    All in one array: what is chosen among points is chosen by one operation.
+    """
+
+    numbers: Float[Array, " f"]
+    m: int = eqx.field(static=True)
+
+    @staticmethod
+    def of(copies: Array, miss: Array, x: Array, miss_slope: Array, x_slope: Array) -> "_Point":
+        slopes = jnp.concatenate([miss_slope.ravel(), x_slope.ravel()])
+        return _Point(jnp.concatenate([copies, miss, slopes, x]), len(copies))
+
+    @property
+    def copies(self) -> Float[Array, " m"]:
+        return self.numbers[: self.m]
+
+    @property
+    def miss(self) -> Float[Array, " m"]:
+        return self.numbers[self.m : 2 * self.m]
+
+    @property
+    def miss_slope(self) -> Float[Array, "m m"]:
+        return self.numbers[2 * self.m : (2 + self.m) * self.m].reshape(self.m, self.m)
+
+    @property
+    def x_slope(self) -> Float[Array, "n m"]:
+        n = self._n
+        return self.numbers[(2 + self.m) * self.m : -n].reshape(n, self.m)
+
+    @property
+    def x(self) -> Float[Array, " n"]:
+        return self.numbers[-self._n :]
+
+    @property
+    def _n(self) -> int:
+        return (len(self.numbers) - (2 + self.m) * self.m) // (self.m + 1)
+
+    def at(self, copies: Float[Array, " m"]) -> "_Point":
+        """The same but for the copies."""
+        return _Point(jnp.concatenate([copies, self.numbers[self.m :]]), self.m)
 
 
 class _Search(eqx.Module):
@@ -90,7 +126,7 @@ def minimise_over_intersection(
         return first((pull + penalty * jnp.sum(copies.reshape(k, n), axis=0)) / (bend + k * penalty))
 
     def nearest(copies: Array) -> Float[Array, " kn"]:
-        return _each(rest, copies.reshape(k, n)).reshape(k * n)
+        return each(lambda part, copy: part(copy), rest, copies.reshape(k, n)).reshape(k * n)
 
     return newton_on_splitting(consensus, lambda x: jnp.tile(x, k), nearest, target, size, curvature=curvature)
 
@@ -111,7 +147,8 @@ def newton_on_splitting(
     target and in all that the functions close over are those of the implicit function theorem: one solve with the
     Jacobian at the fixed point.
     """
-    length = jnp.linalg.norm(stop_gradient(target))
+    peak = jnp.max(jnp.abs(stop_gradient(target)))
+    length = peak * jnp.linalg.norm(stop_gradient(target) / jnp.where(peak > 0, peak, 1.0))  # squares may overflow
     # Unit steepness at the size of the set, whatever the target's: then one penalty suits all targets.
     stretch = jnp.maximum(length / size, 1.0) if curvature else jnp.where(length > 0, length, 1.0) / size
     bend, pull = curvature / stretch, target / stretch
@@ -123,11 +160,8 @@ def newton_on_splitting(
         return nearest(2.0 * seen - copies) - seen, x
 
     start = jnp.zeros(jax.eval_shape(image, target).shape, target.dtype)
-    # The search takes all that is differentiated for constants; closures cannot be told so in any other way.
-    constant, moving = jax.closure_convert(residual, start, size)
-    held = stop_gradient(tuple(moving))
-    found = _search(lambda v, penalty: constant(v, penalty, *held), image, start, stop_gradient(size))
-    end, penalty = stop_gradient((found.start, found.penalty))
+    found = searched(lambda: _search(residual, image, start, size))
+    end, penalty = found.start, found.penalty
 
     miss, x = residual(end.copies, penalty)
     eye = jnp.eye(len(start), dtype=target.dtype)
@@ -149,7 +183,7 @@ def _search(
 
     def evaluate(copies: Float[Array, " m"], penalty: Float[Array, ""]) -> _Point:
         (miss, x), slope = jax.linearize(lambda v: residual(v, penalty), copies)
-        return _Point(copies, miss, x, *jax.vmap(slope, out_axes=1)(eye))
+        return _Point.of(copies, miss, x, *jax.vmap(slope, out_axes=1)(eye))
 
     def unfinished(search: _Search) -> Bool[Array, ""]:
         return search.unseen | (~search.finished & (search.rounds < ROUNDS))
@@ -163,26 +197,28 @@ def _search(
         steps = shares[group][:, None] * directions[kinds[group]]
         steps = jnp.where(unseen, 0.0, steps)
         points = jax.vmap(lambda step: evaluate(start.copies + step, search.penalty))(steps)
-        tried = jax.tree.map(lambda leaf: leaf[_longest_of_the_best(steps, points.miss)], points)
+        misses = points.numbers[:, start.m : 2 * start.m]
+        tried = _Point(points.numbers[_longest_of_the_best(steps, misses)], start.m)
         best = _select(unseen | (group == 0) | _better(tried, search.best, start), tried, search.best)
 
-        # Newton squares the residual or is stopped by rounding: close to rounding, a round that does not even halve it
-        # is the end.
-        enough = jnp.sum(best.miss**2) <= ENOUGH**2 * jnp.sum(start.miss**2)
-        stalled = ~unseen & ~enough & (level <= 64 * eps)
+        # Newton squares the residual or is stopped by rounding: close to rounding, a round that does not even do what
+        # is enough is the end. So is one from a start that is not finite.
+        before, after = jnp.sum(start.miss**2), jnp.sum(best.miss**2)
+        enough = after <= ENOUGH**2 * before
+        stalled = ~unseen & ~enough & ((level <= 64 * eps) | ~jnp.isfinite(before))
         over = unseen | enough | stalled | (group == len(GROUPS) - 1)
         finished = over & (stalled | (jnp.max(jnp.abs(best.miss)) <= 4 * eps * size))
-        best = _select(stalled & (jnp.sum(best.miss**2) > jnp.sum(start.miss**2)), start, best)
+        ended = _select(over & ~(stalled & (after > before)), best, start)
 
         rounds = jnp.where(over & ~unseen, search.rounds + 1, search.rounds)
-        seen = image(best.x)
-        penalty = _next_penalty(search.penalty, rounds, jnp.max(jnp.abs(best.copies - seen)) / size)
-        penalty = jnp.where(over & ~unseen & ~finished, penalty, search.penalty)
-        rescaled = seen + (best.copies - seen) * (search.penalty / penalty)  # the multipliers stay what they are
+        seen = image(ended.x)
+        penalty = _next_penalty(search.penalty, rounds, jnp.max(jnp.abs(ended.copies - seen)) / size)
+        penalty = jnp.where(over & ~unseen & ~finished & jnp.isfinite(penalty), penalty, search.penalty)
+        # The multipliers stay what they are.
+        rescaled = seen + (ended.copies - seen) * (search.penalty / penalty)
         changed = penalty != search.penalty
-        next_start = _select(over, best, start)
         return _Search(
-            start=eqx.tree_at(lambda at: at.copies, next_start, jnp.where(changed, rescaled, next_start.copies)),
+            start=ended.at(jnp.where(changed, rescaled, ended.copies)),
             best=best,
             group=jnp.where(over, 0, group + 1),
             penalty=penalty,
@@ -192,7 +228,7 @@ def _search(
         )
 
     m, n = len(copies), jax.eval_shape(residual, copies, size)[1].shape[0]
-    unknown = _Point(copies, copies, jnp.zeros(n, dtype), jnp.zeros((m, m), dtype), jnp.zeros((n, m), dtype))
+    unknown = _Point(jnp.zeros((2 + m) * m + (m + 1) * n, dtype), m).at(copies)
     begun = _Search(
         start=unknown,
         best=unknown,
@@ -230,28 +266,7 @@ def _better(one: _Point, other: _Point, start: _Point) -> Bool[Array, ""]:
 
 
 def _select(which: Bool[Array, ""], one: _Point, other: _Point) -> _Point:
-    return jax.tree.map(lambda a, b: jnp.where(which, a, b), one, other)
-
-
-def _each(parts: Sequence[Projection], points: Float[Array, "k n"]) -> Float[Array, "k n"]:
-    """Every part's projection of its point; parts of one kind and shape are one program, batched."""
-    kinds: dict[object, list[int]] = {}
-    for index, part in enumerate(parts):
-        leaves, structure = jax.tree.flatten(part)
-        alike = all(eqx.is_array(leaf) for leaf in leaves)
-        kinds.setdefault((structure, *((leaf.shape, leaf.dtype) for leaf in leaves)) if alike else index, []).append(
-            index
-        )
-    answers = [points[0]] * len(parts)
-    for members in kinds.values():
-        if len(members) == 1:
-            answers[members[0]] = parts[members[0]](points[members[0]])
-            continue
-        stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(parts[index] for index in members))
-        found = jax.vmap(lambda part, point: part(point))(stacked, points[jnp.asarray(members)])
-        for place, index in enumerate(members):
-            answers[index] = found[place]
-    return jnp.stack(answers)
+    return _Point(jnp.where(which, one.numbers, other.numbers), one.m)
 
 
 @jax.custom_jvp
