@@ -236,11 +236,8 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "sets/intersection.py",
         "sets/test_pull_in.py::test_the_answer_of_a_solver_that_stopped_early_is_inside[intersection]",
     ): {
-        "intersection-pull-in": ("a = a + stop_gradient(self._pulled_in(a, middle) - a)", ""),
-        "intersection-pull-in-best": (
-            "best = self._pulled_in(self.middle + self._minimise(g, self.middle, curvature=0.0), self.middle)",
-            "best = self.middle + self._minimise(g, self.middle, curvature=0.0)",
-        ),
+        "intersection-pull-in": ("a = a + stop_gradient(self._pulled_in(a, there) - a)", ""),
+        "intersection-pull-in-best": ("best = self._pulled_in(best, self._violations(best[None])[0])", ""),
     },
     (
         "sets/ellipsoid.py",
@@ -324,6 +321,6 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "solve/splitting.py",
         "solve/test_splitting.py::test_answers_are_in_all_parts_and_as_good_as_clarabel_s[float64]",
     ): {
-        "splitting-reflection": ("nearest(2.0 * x - copies) - x", "nearest(x - copies) - x"),
+        "splitting-reflection": ("nearest(2.0 * seen - copies) - seen", "nearest(seen - copies) - seen"),
     },
 }
