@@ -1,7 +1,7 @@
 """Maps into sets: feasible everywhere, exact derivatives against differences, the identity at the centre, flat sets."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import gymnasium as gym
 import jax
@@ -34,23 +34,26 @@ from feasible.sets import (
     WeightedL1Box,
     WeightedL1EllipsoidBox,
 )
+from tests.lazily import Lazily
 
-SETS: dict[str, ActionSet] = {
-    "ball": Ball([0.2, -0.1, 0.0], 0.7),
-    "box": Box([-1.0, -0.5, 0.0], [0.5, 0.5, 2.0]),
-    "weighted-l1": WeightedL1Box([1.0, -2.0, 0.0], 1.5, [1.0, 1.0, 0.5]),
-    "positive-power": PositivePowerBox([1.0, -2.0, 0.5], 0.5, [1.0, 1.0, 1.0]),
-    "allocation": Allocation(1.0, [0.0, 0.0, 0.1], [0.8, 0.6, 0.9]),
-    "allocation-at-most": AllocationAtMost(1.0, [0.0, 0.0, 0.1], [0.8, 0.6, 0.9]),
-    "integers": IntegerAllocation(9, [0, 0, 0], [5, 5, 5]),
-    "ellipsoid": EllipsoidBox(np.diag([1.0, 2.0, 4.0]) + 0.2, 0.8, [1.0, 0.4, 1.0]),
-    "half-space": HalfSpaceBox([1.0, -2.0, 0.5], 0.3, [-1.0] * 3, [1.0, 0.5, 1.0]),
-    "ball-and-box": BallBox([0.0] * 3, 1.0, [-0.5, -1.0, -0.2], [0.5, 0.4, 2.0]),
-    "l1-and-ellipsoid": WeightedL1EllipsoidBox([1.0, 2.0, 0.5], 1.2, [1.0, 0.0, 4.0], 0.5, [1.0, 1.0, 1.0]),
-    "turnover": TurnoverAllocation(1.0, [0.0] * 3, [0.8, 0.6, 0.9], [0.2, 0.3, 0.5], 0.6),
-    "polytope": Polytope([[1.0, 1.0, 0.0], [0.0, -1.0, 1.0]], [0.5, 0.4], [-1.0] * 3, [1.0] * 3),
-    "plane": Polytope([[1.0, -1.0, 0.0]], [0.3], [-1.0] * 3, [1.0] * 3, [[1.0, 2.0, -1.0]], [0.4]),
-}
+SETS: Mapping[str, ActionSet] = Lazily(
+    {
+        "ball": lambda: Ball([0.2, -0.1, 0.0], 0.7),
+        "box": lambda: Box([-1.0, -0.5, 0.0], [0.5, 0.5, 2.0]),
+        "weighted-l1": lambda: WeightedL1Box([1.0, -2.0, 0.0], 1.5, [1.0, 1.0, 0.5]),
+        "positive-power": lambda: PositivePowerBox([1.0, -2.0, 0.5], 0.5, [1.0, 1.0, 1.0]),
+        "allocation": lambda: Allocation(1.0, [0.0, 0.0, 0.1], [0.8, 0.6, 0.9]),
+        "allocation-at-most": lambda: AllocationAtMost(1.0, [0.0, 0.0, 0.1], [0.8, 0.6, 0.9]),
+        "integers": lambda: IntegerAllocation(9, [0, 0, 0], [5, 5, 5]),
+        "ellipsoid": lambda: EllipsoidBox(np.diag([1.0, 2.0, 4.0]) + 0.2, 0.8, [1.0, 0.4, 1.0]),
+        "half-space": lambda: HalfSpaceBox([1.0, -2.0, 0.5], 0.3, [-1.0] * 3, [1.0, 0.5, 1.0]),
+        "ball-and-box": lambda: BallBox([0.0] * 3, 1.0, [-0.5, -1.0, -0.2], [0.5, 0.4, 2.0]),
+        "l1-and-ellipsoid": lambda: WeightedL1EllipsoidBox([1.0, 2.0, 0.5], 1.2, [1.0, 0.0, 4.0], 0.5, [1.0, 1.0, 1.0]),
+        "turnover": lambda: TurnoverAllocation(1.0, [0.0] * 3, [0.8, 0.6, 0.9], [0.2, 0.3, 0.5], 0.6),
+        "polytope": lambda: Polytope([[1.0, 1.0, 0.0], [0.0, -1.0, 1.0]], [0.5, 0.4], [-1.0] * 3, [1.0] * 3),
+        "plane": lambda: Polytope([[1.0, -1.0, 0.0]], [0.3], [-1.0] * 3, [1.0] * 3, [[1.0, 2.0, -1.0]], [0.4]),
+    }
+)
 BROUGHT: dict[str, Callable[[ActionSet, Hull, jax.Array], jax.Array]] = {"alpha": alpha, "radial": radial}
 every_set = pytest.mark.parametrize("name", SETS)
 

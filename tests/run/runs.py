@@ -68,10 +68,10 @@ def programs_shared() -> Iterator[None]:
     """Runs with equal algorithms and the same constraint share their programs, traced once."""
 
     def share(make: Callable[..., object]) -> Callable[..., object]:
-        made: dict[tuple[str, Constraint], object] = {}
+        made: dict[tuple[str, Constraint, int, int | None], object] = {}
 
         def shared(algorithm: Algorithm | Sequence[Algorithm], spec: Spec) -> object:
-            key = repr(algorithm), spec.constraint
+            key = repr(algorithm), spec.constraint, spec.observation_size, spec.episode_length
             made[key] = made.get(key) or make(algorithm, spec)
             return made[key]
 
@@ -79,7 +79,9 @@ def programs_shared() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("feasible.run.drive.lone.Programs", share(Programs))
-        patch.setattr("feasible.run.drive.lone.compiled_policy", share(compiled_policy))
+        policies = share(compiled_policy)
+        patch.setattr("feasible.run.drive.lone.compiled_policy", policies)
+        patch.setattr("feasible.agents.compiled_policy", policies)
         patch.setattr("feasible.run.drive.population.PopulationPrograms", share(PopulationPrograms))
         yield
 

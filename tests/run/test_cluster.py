@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
@@ -23,8 +24,6 @@ from feasible.run.sweep.sweep import run_all
 from tests.run.gate import FOLDER, MACHINE, PATIENCE, Gates, wait_until
 from tests.run.runs import METHODS, SHORT, SMALL, assert_equal_runs, command, environment, finish
 
-ray = pytest.importorskip("ray", reason="Ray is an extra")
-
 if TYPE_CHECKING:
     from ray.cluster_utils import Cluster as LocalCluster  # pyright: ignore[reportMissingImports]
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.filterwarnings(r"ignore:.*_at_fork:pytest.PytestUnraisableExceptionWarning", r"ignore:os\.fork"),
     pytest.mark.xdist_group("processes"),
+    pytest.mark.skipif(find_spec("ray") is None, reason="Ray is an extra"),
 ]
 MACHINES = ("first", "second")
 SETTINGS = {
@@ -52,6 +52,7 @@ def gates(tmp_path_factory: pytest.TempPathFactory) -> Gates:
 @pytest.fixture(scope="module")
 def machines(cache: Path, gates: Gates) -> Iterator["LocalCluster"]:
     """A head that trains one run at a time, to which machines can be added."""
+    import ray  # only here: to import it takes a second, on every worker
     from ray.cluster_utils import Cluster as LocalCluster  # pyright: ignore[reportMissingImports]
 
     with environment(cache), mock.patch.dict(os.environ, SETTINGS | {FOLDER: str(gates.folder)}):
@@ -157,8 +158,8 @@ def test_a_cluster_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: py
     def nobody(**options: object) -> None:
         raise ConnectionError(f"nobody at {options['address']}")
 
-    monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(ray, "init", nobody)
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("ray.init", nobody)
     with pytest.raises(
         ValueError, match=r"--ray: no Ray cluster answers at '10\.0\.0\.1:6379'; start one with `ray start"
     ):

@@ -32,6 +32,7 @@ from tests.run.toys import Drift, SavedDrift, force
 pytest.importorskip("Box2D", reason="Gymnasium's lander needs it")
 pytestmark = [
     pytest.mark.xdist_group("processes"),
+    pytest.mark.usefixtures("shared_programs"),
     pytest.mark.filterwarnings("ignore:builtin type [Ss]wig.* has no __module__:DeprecationWarning"),
 ]
 SOURCE = Path(__file__).with_name("lander.py")
@@ -94,7 +95,7 @@ class TestCommands:
     def test_a_comparison_on_two_cores_and_its_report(
         self, desk: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        compare = ["compare", "--tasks", "mine:lander", "--algos", "nfwpo", "ddpg-projection", "--seeds", "1"]
+        compare = ["compare", "--tasks", "mine:lander", "--algos", "nfwpo", "--seeds", "1", "2"]
         options = ["--set", *SMALL, "--variant", "small", "--steps", "120", "--jobs", "2", "--out", "compared"]
         code, printed, complaint = finish(command(*compare, *options, cache=cache, folder=desk))
         assert (code, complaint) == (0, "")
