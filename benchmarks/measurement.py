@@ -26,6 +26,8 @@ class OnDevice(Protocol):
 
 
 Prepare = Callable[[Problem, Points], Run | None]
+# Points and seconds of the largest call so far, by problem, solver and pass: what a larger call can be judged by.
+Trials = dict[tuple[str, str, bool], tuple[int, float]]
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,11 @@ def compare(
     *,
     rounds: int,
     patience: Sequence[float],
+    trials: Trials,
 ) -> list[Result]:
     """Both passes of every solver. A call longer than its solver's patience (seconds) is made on fewer points.
+
+    `trials` goes from batch to batch, smallest first, so that no solver is prepared for one more call than it needs.
 
     The error is the largest over the first points, those of the reference, as a share of the set's scale; there is none
     without a reference.
@@ -81,7 +86,7 @@ def compare(
         for solver, seconds in zip(solvers, patience, strict=True):
             prepare = solver.forward if is_forward else solver.backward
             try:
-                fitted = _fit(prepare, problem, points, seconds)
+                fitted = _fit(prepare, problem, points, seconds, trials, (problem.name, solver.title, is_forward))
             except Exception as cause:  # a peer may fail in its own way: the table goes on and says so
                 last = traceback.extract_tb(cause.__traceback__)[-1]
                 failures[solver.title] = f"{type(cause).__name__} in {last.name}: {cause}"[:200]
@@ -103,23 +108,38 @@ def compare(
     ]
 
 
-def _fit(prepare: Prepare, problem: Problem, points: Points, patience: float) -> Prepared | None:
+def _fit(
+    prepare: Prepare,
+    problem: Problem,
+    points: Points,
+    patience: float,
+    trials: Trials,
+    key: tuple[str, str, bool],
+) -> Prepared | None:
     """The solver ready to run on as many of the points as it can do within its patience, warmed up."""
-    few = points.first(TRIAL)
-    run = prepare(problem, few)
-    if run is None:
-        return None
-    run()
-    seconds = min(_seconds(run) for _ in range(3))
-    count, affordable = len(few), int(patience / seconds * len(few))
-    while count * 2 <= min(affordable, len(points)):
-        count *= 2
-    if count > len(few):
+    count, run = min(TRIAL, len(points)), None
+    if key in trials:
+        count = _affordable(*trials[key], patience, len(points))
+    while True:
         run = prepare(problem, points.first(count))
-        assert run is not None
+        if run is None:
+            return None
         run()
-        seconds = _seconds(run)
-    return Prepared(run, count, calls=max(1, min(200, int(SLICE / seconds))))
+        seconds = min(_seconds(run) for _ in range(3)) if count <= TRIAL else _seconds(run)
+        trials[key] = count, seconds
+        if (larger := _affordable(count, seconds, patience, len(points))) < 2 * count:
+            return Prepared(run, count, calls=max(1, min(200, int(SLICE / seconds))))
+        count = larger
+
+
+def _affordable(count: int, seconds: float, patience: float, most: int) -> int:
+    """How many points the solver should be able to do within its patience, after `count` in so many seconds."""
+    limit = min(int(patience / seconds * count), most)
+    if limit == most:
+        return most
+    while count * 2 <= limit:
+        count *= 2
+    return count
 
 
 def in_turns(prepared: dict[str, Prepared], rounds: int) -> dict[str, float]:

@@ -3,7 +3,11 @@
 Every solver reads the same `Problem` and writes it in its own words, the way its users do.
 """
 
+import importlib.util
+import sys
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Literal
 
 import numpy as np
@@ -179,11 +183,10 @@ def problems() -> dict[str, Problem]:
 
 def _networks() -> list[Problem]:
     """NSFNET's rates over 9 paths and over 20."""
-    from feasible.envs.network.topology import NSFNET, NSFNET_20, link_rows  # loads Numba: only where it is needed
-
+    networks = _topologies()
     found = []
-    for name, topology in (("nsfnet", NSFNET), ("nsfnet-20", NSFNET_20)):
-        rows, capacities, _ = link_rows(topology)
+    for name, topology in (("nsfnet", networks.NSFNET), ("nsfnet-20", networks.NSFNET_20)):
+        rows, capacities, _ = networks.link_rows(topology)
         found.append(
             Problem(
                 name=name,
@@ -199,6 +202,20 @@ def _networks() -> list[Problem]:
             )
         )
     return found
+
+
+def _topologies() -> ModuleType:
+    """`feasible.envs.network.topology` by itself: its package wants Numba, which a machine for arrays may lack."""
+    import feasible.envs
+
+    place = Path(feasible.envs.__path__[0]) / "network" / "topology.py"
+    spec = importlib.util.spec_from_file_location("benchmarks.topology", place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look up their own names
+    spec.loader.exec_module(module)
+    return module
 
 
 def halfcheetah() -> Problem:

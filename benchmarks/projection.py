@@ -1,7 +1,7 @@
 """How fast and how exact projections are, side by side with the solvers a user would otherwise pick.
 
     python -m benchmarks.projection [--rows reacher ...] [--batches 16 ...] [--dtype float64] [--quick]
-    python -m benchmarks.projection --on-device [--rows ...]
+    python -m benchmarks.projection --on-device [--rows ...] [--batches ...]
     python -m benchmarks.projection --accelerator
 
 Everyone runs on one CPU thread: the process is bound to one core, the libraries' thread pools are of size one, and
@@ -10,7 +10,8 @@ Ours, qpax and jaxopt compute in float32 unless `--dtype float64` is given, the 
 is that of sum ||project(z)||^2 in z. The error is the largest distance in a coordinate from cvxpy with Clarabel at
 tolerance 1e-12, as a share of the set's scale, over the batch's first 64 points. Calls that would take too long are
 made on fewer points; their time a point is marked with ~. Every peer keeps the tolerances it comes with. `--on-device`
-compares on JAX's default device instead, an accelerator, with the peers that compute there.
+compares on JAX's default device instead, an accelerator, with the peers that compute there. A peer that is not
+installed, or does not work on the machine, is named under the table with the reason.
 """
 
 import argparse
@@ -54,6 +55,8 @@ PACKAGES = (
 )
 # Longest call in seconds: ours is measured in full whenever it is not hopeless, peers on fewer points.
 OUR_PATIENCE, PEER_PATIENCE = 1.0, 0.1
+# An accelerator takes about as long for a few points as for many, so that few say little about many.
+PATIENCE_ON_DEVICE = 2.0
 REFERENCE_POINTS = 64
 
 
@@ -64,7 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         print_copying()
         return
-    if not options.on_device:
+    if options.on_device:
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leaves memory to the peers in PyTorch
+    else:
         use_one_thread()
     if options.dtype == "float64":
         os.environ["JAX_ENABLE_X64"] = "1"
@@ -108,17 +113,19 @@ def use_one_thread() -> None:
 
 def _print_comparison(options: argparse.Namespace) -> None:
     # Imported here and not above: the number of threads must be settled first, and --accelerator needs none of it.
-    from benchmarks.measurement import compare
+    from benchmarks.measurement import Trials, compare
     from benchmarks.peers import EVERY, ON_DEVICE, available
     from benchmarks.peers.ours import Feasible
     from benchmarks.problems import problems, proposals
-    from benchmarks.table import Section, print_table
+    from benchmarks.table import Section, fastest_rows, print_table
 
     peers, missing = available(options.dtype, ON_DEVICE if options.on_device else EVERY)
     solvers = [Feasible(options.dtype), *peers]
-    patience = [OUR_PATIENCE] + [PEER_PATIENCE] * len(peers)
+    patience = [PATIENCE_ON_DEVICE if options.on_device else OUR_PATIENCE]
+    patience += [PATIENCE_ON_DEVICE if options.on_device else PEER_PATIENCE] * len(peers)
     batches = (16,) if options.quick else sorted(options.batches)
     sections: list[Section] = []
+    trials: Trials = {}
     every = problems()
     load_before = os.getloadavg()[0]
     for name in options.rows:
@@ -126,10 +133,12 @@ def _print_comparison(options: argparse.Namespace) -> None:
         points = proposals(problem, max(batches))
         answers = _reference(problem, points.first(REFERENCE_POINTS))
         for batch in batches:
-            print(f"measuring {name}, batch {batch}", file=sys.stderr)
+            print(f"measuring {name}, batch {batch}", file=sys.stderr, flush=True)
             rounds = 5 if options.quick or batch > 16 else 15
-            results = compare(solvers, problem, points.first(batch), answers, rounds=rounds, patience=patience)
+            given = points.first(batch)
+            results = compare(solvers, problem, given, answers, rounds=rounds, patience=patience, trials=trials)
             sections.append(Section(problem, batch, results))
+            print(*fastest_rows(sections[-1]), sep="\n", file=sys.stderr, flush=True)
     where = _device() if options.on_device else "one CPU thread"
     print_table(sections, where, options.width)
     for sentence in missing:

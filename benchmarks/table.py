@@ -59,23 +59,27 @@ def fastest_peers(sections: Sequence[Section]) -> list[str]:
         "| set | batch | | ours | fastest peer | its time | ratio | its error |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for section in sections:
-        for label, timing in (("forward", _forward), ("with gradient", _backward)):
-            ours, peers = timing(section.results[0]), section.results[1:]
-            right = [
-                (theirs.seconds, peer)
-                for peer in peers
-                if (theirs := timing(peer)) and (peer.error is None or peer.error <= WRONG)
-            ]
-            if not right:
-                continue
-            peer = min(right, key=lambda pair: pair[0])[1]
-            error = "unknown" if peer.error is None else f"{peer.error:.0e}"
-            lines.append(
-                f"| {section.problem.name} | {section.batch:,} | {label} | {_time(ours)} | {peer.title} |"
-                f" {_time(timing(peer))} | {_ratio(timing(peer), ours)} | {error} |"
-            )
-    return lines
+    return lines + [row for section in sections for row in fastest_rows(section)]
+
+
+def fastest_rows(section: Section) -> list[str]:
+    """The rows of one set and batch in the table of fastest peers."""
+    rows = []
+    for label, timing in (("forward", _forward), ("with gradient", _backward)):
+        ours, peers = timing(section.results[0]), section.results[1:]
+        right = [
+            (theirs.seconds, peer)
+            for peer in peers
+            if (theirs := timing(peer)) and (peer.error is None or peer.error <= WRONG)
+        ]
+        place = f"| {section.problem.name} | {section.batch:,} | {label} | {_time(ours)} |"
+        if not right:
+            rows.append(f"{place} none | - | - | - |")
+            continue
+        peer = min(right, key=lambda pair: pair[0])[1]
+        error = "unknown" if peer.error is None else f"{peer.error:.0e}"
+        rows.append(f"{place} {peer.title} | {_time(timing(peer))} | {_ratio(timing(peer), ours)} | {error} |")
+    return rows
 
 
 def _forward(result: Result) -> Timing | None:

@@ -35,18 +35,16 @@ class Solver(Protocol):
 
 EVERY = ("cvxpylayers", "moreau", "cvxpy_loop", "reused", "qpax", "jaxopt", "pinet", "rayen", "qpth", "gurobi")
 # Those that compute on an accelerator as they stand.
-ON_DEVICE = ("moreau", "qpax", "jaxopt", "pinet")
+ON_DEVICE = ("moreau", "qpax", "jaxopt", "pinet", "rayen")
 
 
 def available(dtype: str, names: Sequence[str] = EVERY) -> tuple[list[Solver], list[str]]:
-    """Every peer that can be imported, and for each other one a sentence that says why it is left out."""
+    """Every peer that works here, and for each other one a sentence that says why it is left out."""
     solvers: list[Solver] = []
     missing: list[str] = []
     for name in names:
         try:
-            module = importlib.import_module(f"benchmarks.peers.{name}")
-        except ImportError as cause:
+            solvers += importlib.import_module(f"benchmarks.peers.{name}").solvers(dtype)
+        except (ImportError, OSError) as cause:  # a shared library that is not there is an OSError
             missing.append(f"{name} is left out: {cause}.")
-        else:
-            solvers += module.solvers(dtype)
     return solvers, missing

@@ -63,7 +63,7 @@ class CvxpyLayers:
 
     def _layer(self, problem: Problem) -> CvxpyLayer:
         model, a, parameters = parametrised(problem, self.unit)
-        return CvxpyLayer(model, parameters, [a], **self.settings)
+        return CvxpyLayer(model, parameters, [a], **self.settings).to(self.device)
 
     def _tensors(self, points: Points) -> Sequence[torch.Tensor]:
         return [torch.from_numpy(part).to(self.device) for part in (points.z, *points.state)]

@@ -16,6 +16,9 @@ from benchmarks.peers.cvxpylayers import CvxpyLayers
 
 
 def solvers(dtype: str) -> list[Solver]:
-    device = "cuda" if torch.cuda.is_available() and moreau.device_available("cuda") else "cpu"
-    title = "cvxpylayers, moreau" + (" (CUDA)" if device == "cuda" else "")
-    return [CvxpyLayers(title, {"solver": "MOREAU"}, {}, unit=2.0, device=device)]
+    """On the GPU where PyTorch sees one, which asks for moreau's CUDA package too; else on the CPU."""
+    if not torch.cuda.is_available():
+        return [CvxpyLayers("cvxpylayers, moreau", {"solver": "MOREAU"}, {}, unit=2.0)]
+    if not moreau.device_available("cuda"):
+        raise ImportError(moreau.device_error("cuda") or "its package for this machine's CUDA is not installed")
+    return [CvxpyLayers("cvxpylayers, moreau (CUDA)", {"solver": "MOREAU"}, {}, unit=2.0, device="cuda")]

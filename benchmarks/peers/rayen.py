@@ -22,28 +22,40 @@ torch.set_num_threads(1)
 class Rayen:
     title = "RAYEN (not the projection)"
 
+    def __init__(self, device: str):
+        self.device = device
+
     def forward(self, problem: Problem, points: Points) -> Run | None:
         if problem.weighted:
             return None
-        layer, outputs = _layer(problem, points)
+        layer, outputs = self._ready(problem, points)
 
         def run() -> torch.Tensor:
             with torch.no_grad():
-                return layer(outputs)[..., 0]
+                return self._complete(layer(outputs)[..., 0])
 
         return run
 
     def backward(self, problem: Problem, points: Points) -> Run | None:
         if problem.weighted:
             return None
-        layer, outputs = _layer(problem, points)
+        layer, outputs = self._ready(problem, points)
 
         def run() -> torch.Tensor:
             v = outputs.clone().requires_grad_(True)
             (gradient,) = torch.autograd.grad((layer(v) ** 2).sum(), v)
-            return gradient
+            return self._complete(gradient)
 
         return run
+
+    def _ready(self, problem: Problem, points: Points) -> tuple[ConstraintModule, torch.Tensor]:
+        layer, outputs = _layer(problem, points)
+        return layer.to(self.device), outputs.to(self.device)
+
+    def _complete(self, answers: torch.Tensor) -> torch.Tensor:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+        return answers
 
 
 def _layer(problem: Problem, points: Points) -> tuple[ConstraintModule, torch.Tensor]:
@@ -65,4 +77,4 @@ def _layer(problem: Problem, points: Points) -> tuple[ConstraintModule, torch.Te
 
 
 def solvers(dtype: str) -> list[Solver]:
-    return [Rayen()]
+    return [Rayen("cuda" if torch.cuda.is_available() else "cpu")]

@@ -149,7 +149,7 @@ def test_what_decides_shapes_keeps_agents_apart_and_numbers_do_not() -> None:
         {"warmup": 1},
         {"hidden_layers": (8, 7)},
         {"actor_interval": 2},
-        {"output": "relu"},
+        {"actor_hidden": "leaky_relu"},
     )
     assert all(alike(replace(NFWPO, **changes)) != alike(NFWPO) for changes in apart)
     soft = AGENTS[SAC_AGENT]

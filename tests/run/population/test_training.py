@@ -2,18 +2,22 @@
 
 import json
 import signal
+import threading
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
+from feasible.run import evaluate
 from feasible.run.disk import checkpoint
 from feasible.run.drive.plant import Steps, VectorPlant
+from feasible.run.drive.population import Population
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.policy import load_policy
 from feasible.run.sweep.accelerator import train_together
 from feasible.run.train import train
+from feasible.run.watch import Watcher
 from tests.run.population.toy_runs import RUNS, At, Recorder, toy_runs
 from tests.run.runs import Killed, assert_equal_runs, files
 from tests.run.test_train import At as AloneAt
@@ -78,6 +82,34 @@ def test_killed_while_it_ends_it_ends_the_same(
         with pytest.raises(Killed):
             train_together(folders)
     assert train_together(folders) == []
+    for folder, other in zip(folders, uninterrupted, strict=True):
+        assert_equal_runs(folder, other)
+
+
+def test_it_trains_on_while_an_evaluation_is_played(
+    uninterrupted: list[RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The evaluation of step 50 does not begin before step 60 is made; the checkpoint of step 50 waits for its line."""
+    folders, further, saved = toy_runs(tmp_path, checkpoint_every=25), threading.Event(), []
+    play, save = evaluate.play, checkpoint.save
+
+    def late(*arguments: object) -> object:
+        assert further.wait(timeout=300)  # a training that waits for the evaluation would wait for ever
+        return play(*arguments)  # pyright: ignore[reportArgumentType]
+
+    def saving(home: Path, of: list[RunFolder], driver: Population) -> None:
+        saved.append((driver.step, [line["step"] for line in read_metrics(of[0].metrics)]))
+        save(home, of, driver)
+
+    class Further(Watcher):
+        def advanced(self, step: int) -> None:
+            if step == 60:
+                further.set()
+
+    monkeypatch.setattr(evaluate, "play", late)
+    monkeypatch.setattr(checkpoint, "save", saving)
+    assert train_together(folders, Further()) == []
+    assert saved == [(25, []), (75, [50])]
     for folder, other in zip(folders, uninterrupted, strict=True):
         assert_equal_runs(folder, other)
 
