@@ -269,10 +269,13 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
     ("sets/ball.py", "sets/test_properties.py::test_answers[together-6]"): {
         "ball-exit": ("half_chord - along", "half_chord + along"),
     },
-    ("solve/qp.py", "solve/test_qp.py::test_the_slope_is_the_projector_along_the_rows_that_bind[0]"): {
+    ("solve/qp.py", "solve/test_qp.py::test_the_slope_is_the_projector_along_the_rows_that_bind[few rows-0]"): {
         "polytope-jacobian": ("working.null @ (pulled - start)", "(pulled - start)"),
     },
-    ("solve/qp.py", "solve/test_qp.py::test_what_is_missing_to_z_is_a_combination_of_rows_that_bind[float64-0]"): {
+    (
+        "solve/qp.py",
+        "solve/test_qp.py::test_what_is_missing_to_z_is_a_combination_of_rows_that_bind[float64-few rows-0]",
+    ): {
         "polytope-multipliers": ("jnp.minimum(full, partial)", "full"),
     },
     ("solve/lp.py", "solve/test_lp.py::test_the_climb_ends_at_the_maximum[float64-0]"): {
