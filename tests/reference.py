@@ -49,7 +49,7 @@ class Reference:
         answer = self._solve(self._nearest, z, values)
         return self._polish(answer, z, values) if self.description.curves(values) else answer
 
-    def supports(self, g: Sequence[NDArray], values: Sequence[Values]) -> list[float]:
+    def supports(self, g: NDArray, values: Sequence[Values]) -> list[float]:
         """max <g, a> of each: HiGHS on linear sets, as one program of separate blocks; Clarabel on curved ones."""
         if self.description.curves(values[0]):
             return [float(one @ self._solve(self._highest, one, known)) for one, known in zip(g, values, strict=True)]

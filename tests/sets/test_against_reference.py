@@ -55,7 +55,7 @@ def test_projection_is_the_nearest_point(family: Family, dtype: type, share: flo
         if np.max(np.abs(ours - theirs)) <= c.accuracy[k]:
             continue
         g = c.z[k] - ours
-        (support,) = reference(family).supports([g], [member(c.values, k)])
+        (support,) = reference(family).supports(g[None], [member(c.values, k)])
         gap = support - g @ ours
         assert np.sqrt(max(gap, 0.0)) <= 10 * c.accuracy[k], (k, ours, gap)
 
