@@ -29,8 +29,8 @@ from tests.run.test_train import At
 from tests.run.toys import TOY, SavedDrift, force, toy_task
 
 COPIES = 3
-LEARNER = replace(TOY, replay_size=200, copies=COPIES, actor_interval=2)
-ROUNDS = replace(LEARNER, copies=4, actor_interval=3, critic_interval=2)  # of which hardly two learn alike
+LEARNER = replace(TOY, replay_size=200, copies=COPIES, warmup=0)
+ROUNDS = replace(LEARNER, copies=4, actor_interval=3, critic_interval=2, warmup=10)  # hardly two learn alike
 SOFT = SAC(
     warmup=0, learning_starts=8, interval=4, updates=3, batch_size=8, replay_size=90, hidden_layers=(8,), copies=COPIES
 )
@@ -171,7 +171,7 @@ def test_many_copies_take_few_programs() -> None:
     learner.advance(600)
     # Nothing, before a warm action and one of the policy; an update, at whatever place of the round.
     assert learner.programs.traces == len(learner.programs.made) == 3
-    wide = started(replace(LEARNER, copies=32, warmup=0), toys(32))
+    wide = started(replace(LEARNER, copies=32), toys(32))
     wide.advance(96)
     assert learner.programs.traces == 3
     assert wide.programs.traces == len(wide.programs.made) == 1
@@ -217,15 +217,15 @@ def _toy_task(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_toy_task")
-@pytest.mark.parametrize(("algo", "changes"), [("nfwpo", {"actor_interval": 3}), ("sac-projection", {"interval": 7})])
+@pytest.mark.parametrize(("algo", "changes"), [("nfwpo", {"actor_interval": 4}), ("sac-projection", {"interval": 7})])
 def test_killed_and_resumed_it_ends_as_an_undisturbed_run(algo: str, changes: dict[str, int], tmp_path: Path) -> None:
     def run(out: Path) -> RunFolder:
-        config = configure("toy", algo, 0, changes={"copies": 5, **changes}, variant="small", checkpoint_every=70)
+        config = configure("toy", algo, 0, changes={"copies": 2, **changes}, variant="small", checkpoint_every=70)
         return new_run(out, config)
 
     whole, killed = run(tmp_path / "whole"), run(tmp_path / "killed")
     assert train(whole) == Outcome(300, finished=True)
-    for step in (80, 150, 295):
+    for step in (80, 150, 296):
         with pytest.raises(Killed):
             train(killed, At(step, Killed))
     assert train(killed).finished
