@@ -28,6 +28,8 @@ ROOT = Path(__file__).parents[2]
 METHODS = ("nfwpo", "ddpg-projection")
 SHORT: Options = {"steps": 400, "eval_every": 150, "episodes": 2, "checkpoint_every": 100}
 SMALL: Mapping[str, Plain] = {"hidden_layers": [32], "warmup": 50, "batch_size": 8, "replay_size": 90}
+# Of runs that processes train: without a warm-up, for which each of them would trace and load programs of its own.
+QUICK: Mapping[str, Plain] = {**SMALL, "warmup": 0}
 
 
 class Killed(BaseException):
@@ -93,10 +95,11 @@ def small_run(
     algo: str = "nfwpo",
     steps: int = 1000,
     variant: str = "small",
+    settings: Mapping[str, Plain] = SMALL,
     **intervals: int,
 ) -> RunFolder:
     """The folder of a new small run whose replay wraps around several times."""
-    changes = {**SMALL, "hidden_layers": [16]} if task == "bss-3" else SMALL
+    changes = {**settings, "hidden_layers": [16]} if task == "bss-3" else settings
     intervals = {"eval_every": 250, "episodes": 2, "checkpoint_every": 100} | intervals
     config = configure(task, algo, 0, steps=steps, changes=changes, variant=variant)
     return new_run(out, replace(config, log_every=intervals["eval_every"], **intervals))
@@ -104,7 +107,7 @@ def small_run(
 
 def short_run(out: Path, algo: str = "nfwpo", **others: str) -> RunFolder:
     """The folder of a new run that processes train: lines at steps 150, 300 and 400, checkpoints every 100."""
-    return small_run(out, algo=algo, **SHORT, **others)  # pyright: ignore[reportArgumentType]
+    return small_run(out, algo=algo, settings=QUICK, **SHORT, **others)  # pyright: ignore[reportArgumentType]
 
 
 @contextmanager

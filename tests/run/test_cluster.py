@@ -22,7 +22,7 @@ from feasible.run.launch import Options, grid
 from feasible.run.sweep.ray import Cluster, _carried
 from feasible.run.sweep.sweep import run_all
 from tests.run.gate import FOLDER, MACHINE, PATIENCE, Gates, wait_until
-from tests.run.runs import METHODS, SHORT, SMALL, assert_equal_runs, command, environment, finish
+from tests.run.runs import METHODS, QUICK, SHORT, assert_equal_runs, command, environment, finish
 
 if TYPE_CHECKING:
     from ray.cluster_utils import Cluster as LocalCluster  # pyright: ignore[reportMissingImports]
@@ -70,7 +70,7 @@ def machine(name: str) -> dict[str, object]:
 
 def configs(variant: str, algos: Sequence[str]) -> list[RunConfig]:
     options: Options = {**SHORT, "variant": variant}
-    return grid(["reacher"], algos, [0], changes=SMALL, **options)
+    return grid(["reacher"], algos, [0], changes=QUICK, **options)
 
 
 def crew_of(machines: "LocalCluster", place: str) -> Cluster:
@@ -112,7 +112,7 @@ def test_a_task_of_ones_own_is_carried_to_every_machine(machines: "LocalCluster"
     desk.mkdir()
     shutil.copy(Path(__file__).with_name("lander.py"), desk / "carried.py")
     tasks = ["--tasks", "carried:lander", "--algos", "nfwpo", "--seeds", "0", "1", "--steps", "60"]
-    small = ["--set", "hidden_layers=[16]", "warmup=20", "batch_size=8", "replay_size=90"]
+    small = ["--set", "hidden_layers=[16]", "warmup=0", "batch_size=8", "replay_size=90"]
     where = ["--ray", str(machines.address), "--out", str(tmp_path / "runs")]
     code, printed, complaint = finish(command("compare", *tasks, *small, *where, cache=cache, folder=desk))
     assert (code, complaint) == (0, "")

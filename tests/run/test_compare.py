@@ -16,7 +16,7 @@ from tests.run.runs import METHODS, SMALL, assert_equal_runs, command, environme
 
 pytestmark = pytest.mark.xdist_group("processes")
 
-SETTINGS = ["hidden_layers=[32]", "warmup=50", "batch_size=8", "replay_size=90"]
+SETTINGS = ["hidden_layers=[32]", "warmup=0", "batch_size=8", "replay_size=90"]  # QUICK
 INTERVALS = ["--eval-every", "150", "--episodes", "2", "--checkpoint-every", "100"]
 GRID = ["--tasks", "reacher", "--algos", *METHODS, "--seeds", "0", "--steps", "400"]
 COMPARE = ["compare", *GRID, *INTERVALS, "--variant", "small", "--set", *SETTINGS]
