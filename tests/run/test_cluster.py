@@ -56,8 +56,9 @@ def machines(cache: Path, gates: Gates) -> Iterator["LocalCluster"]:
     from ray.cluster_utils import Cluster as LocalCluster  # pyright: ignore[reportMissingImports]
 
     with environment(cache), mock.patch.dict(os.environ, SETTINGS | {FOLDER: str(gates.folder)}):
-        head = {**machine("first"), "include_dashboard": False}
+        head = {**machine("first"), "include_dashboard": False, "wait": False}
         local = LocalCluster(initialize_head=True, head_node_args=head)
+        local.wait_for_nodes(PATIENCE)  # Ray itself would wait half a minute
         yield local
         ray.shutdown()
         local.shutdown()
@@ -81,7 +82,8 @@ def test_nothing_is_lost_with_a_machine(
     machines: "LocalCluster", gates: Gates, undisturbed: dict[str, RunFolder], tmp_path: Path
 ) -> None:
     """Each machine is in the middle of a run when one is lost; the other takes that run over, from its checkpoint."""
-    second = machines.add_node(wait=True, **machine("second"))
+    second = machines.add_node(wait=False, **machine("second"))
+    machines.wait_for_nodes(PATIENCE)
     crew = crew_of(machines, str(tmp_path / "runs"))
     folders = crew.prepare(configs("lost", METHODS))
     console = Console(file=io.StringIO(), width=160)
@@ -107,7 +109,8 @@ def test_nothing_is_lost_with_a_machine(
 def test_a_task_of_ones_own_is_carried_to_every_machine(machines: "LocalCluster", cache: Path, tmp_path: Path) -> None:
     """Ray copies the folder of its module, which no other process finds."""
     pytest.importorskip("Box2D", reason="Gymnasium's lander needs it")
-    second = machines.add_node(wait=True, **machine("second"))
+    second = machines.add_node(wait=False, **machine("second"))
+    machines.wait_for_nodes(PATIENCE)
     desk = tmp_path / "desk"
     desk.mkdir()
     shutil.copy(Path(__file__).with_name("lander.py"), desk / "carried.py")
