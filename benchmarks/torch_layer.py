@@ -62,7 +62,7 @@ def _measure(options: argparse.Namespace) -> None:
             OUR_PATIENCE if "feasible" in one.title or one.title == CROSSING else PEER_PATIENCE for one in solvers
         ]
         print(f"{title + ', microseconds per row':60s}{'forward':>10s}{'both passes':>13s}{'ratio':>8s}{'error':>8s}")
-        for batch in options.batches:
+        for batch in sorted(options.batches):
             points = proposals(problem, batch)
             if fixed:
                 points = Points(points.z, np.repeat(points.weights[:1], batch, axis=0))  # pyright: ignore[reportOptionalSubscript]

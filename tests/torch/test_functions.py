@@ -116,6 +116,19 @@ def test_gradients_by_finite_differences() -> None:
             )
 
 
+def test_the_best_vertex_of_a_polytope_moves_with_its_rows() -> None:
+    """Its gradient, by finite differences; in the direction it is a constant."""
+
+    def cut(obs: jax.Array) -> sets.ActionSet:
+        rows = jnp.stack([obs, jnp.flip(obs) - 2.0])
+        return sets.Polytope(rows, jnp.ones(2, obs.dtype), -jnp.ones_like(obs), jnp.ones_like(obs))
+
+    _, obs, g, _ = given("flat", torch.float64)
+    with as_a_user():
+        inputs = g[:4].clone().requires_grad_(), obs[:4].clone().requires_grad_()
+        torch.autograd.gradcheck(lambda g, obs: ft.maximise_linear(cut, g, obs), inputs)
+
+
 def test_derivatives_of_second_order_are_refused_where_they_would_be_asked_for() -> None:
     """Also where the gradient that comes in is a constant, in which case PyTorch's own guard lets a zero pass."""
     ball = sets.Ball(jnp.zeros(2), 0.5)

@@ -20,6 +20,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.sets.arguments import Numbers
+from feasible.solve.precision import full_precision
 
 if TYPE_CHECKING:
     from feasible.sets.box import Bound
@@ -48,7 +49,7 @@ def compiled(method: Callable[..., Answer]) -> Callable[..., Answer]:
 
     Inside an outer transformation the call is inlined, so it costs nothing there.
     """
-    traced = jax.jit(method, inline=True)
+    traced = jax.jit(full_precision(method), inline=True)
 
     @functools.wraps(method)
     def call(self: "ActionSet", *points: Numbers) -> Answer:
@@ -72,7 +73,7 @@ def rows(name: str, count: int) -> tuple[str, ...]:
 
 def drawn(method: Callable[[Owner, PRNGKeyArray], Array]) -> Callable[[Owner, PRNGKeyArray], Array]:
     """Compile a method of a random key once."""
-    return functools.wraps(method)(jax.jit(method, inline=True))
+    return functools.wraps(method)(jax.jit(full_precision(method), inline=True))
 
 
 @jax.tree_util.register_pytree_node_class
@@ -116,6 +117,11 @@ SHOWN = 16  # numbers
 
 class ActionSet(eqx.Module):
     """One non-empty, closed, bounded, convex set of actions in R^dim."""
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = full_precision(cls.__init__)  # what a set works out beforehand is to be exact, too
 
     if not TYPE_CHECKING:
 

@@ -23,6 +23,7 @@ from torch.autograd import forward_ad
 from feasible.algorithms.base import in_precision
 from feasible.constraints import Constraint
 from feasible.sets.base import ActionSet
+from feasible.solve.precision import full_precision
 from feasible.torch.memory import Tensor, across, back, surroundings
 
 Observations: TypeAlias = Any
@@ -37,6 +38,7 @@ class Program:
     """A function of sets, compiled for batches; `constraint` gives the sets, None where the set is an argument."""
 
     def __init__(self, function: SetFunction, constraint: Constraint | None):
+        @full_precision
         def value(region: ActionSet | None, obs: Any, *arrays: Array) -> tuple[Array, ...]:
             def one(obs: Any, *points: Array) -> tuple[Array, ...]:
                 found = constraint(obs) if constraint is not None else region
@@ -47,6 +49,7 @@ class Program:
 
             return jax.vmap(one)(obs, *arrays)
 
+        @full_precision
         def pullback(
             wanted: tuple[int, ...],
             structure: Any,
@@ -120,7 +123,8 @@ class Crossing(torch.autograd.Function):
 class FirstOrder(torch.autograd.Function):
     """Gradients as they are, which depend on the tensors after them in a way that is not known here.
 
-    Projections linearise at their answer: the first derivative is exact, and the derivative of it is not the second.
+    Projections on polytopes, ellipsoids and intersections are linearised at their answer: the first derivative is
+    exact, and the derivative of it is not the second.
     """
 
     @staticmethod

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+from feasible.algorithms.description import Plain
 from feasible.run import evaluate
 from feasible.run.disk import checkpoint
 from feasible.run.drive.plant import Steps, VectorPlant
@@ -28,21 +29,35 @@ pytestmark = pytest.mark.xdist_group("population")
 
 def test_every_run_is_the_run_that_it_would_be_alone(uninterrupted: list[RunFolder], tmp_path: Path) -> None:
     """One that shares its group with another method, and one with a group of its own."""
-    spec = toy_plant().spec
     for folder, alone in zip(uninterrupted[1:], toy_runs(tmp_path, RUNS[1:]), strict=True):
         assert train(alone).finished
-        expected, found = read_metrics(alone.metrics), read_metrics(folder.metrics)
-        assert [list(line) for line in found] == [list(line) for line in expected]
-        for line, known in zip(found, expected, strict=True):
-            for name in line:
-                if not name.startswith("time/"):
-                    np.testing.assert_allclose(line[name], known[name], rtol=2e-3, atol=1e-5, err_msg=name)
-        one, other = (np.concatenate([np.ravel(leaf) for leaf in _leaves(run, spec)]) for run in (folder, alone))
-        np.testing.assert_allclose(one, other, atol=1e-4)
-        assert sorted(path.name for path in folder.path.rglob("*")) == sorted(
-            path.name for path in alone.path.rglob("*")
-        )
-        assert folder.config() == alone.config()
+        assert_as_alone(folder, alone)
+
+
+@pytest.mark.slow  # three programs of updates from rollouts, each compiled alone and together
+def test_methods_that_learn_from_rollouts_are_in_a_population_what_they_are_alone(tmp_path: Path) -> None:
+    changes: dict[str, Plain] = {"horizon": 32, "minibatch": 16}
+    runs = [(f"{base}-projection", seed, changes) for seed, base in enumerate(("ppo", "focops", "trpo"))]
+    together = toy_runs(tmp_path / "together", runs)
+    assert train_together(together) == []
+    for folder, alone in zip(together, toy_runs(tmp_path / "alone", runs), strict=True):
+        assert train(alone).finished
+        assert_as_alone(folder, alone)
+
+
+def assert_as_alone(folder: RunFolder, alone: RunFolder) -> None:
+    """The same folder, up to rounding."""
+    spec = toy_plant().spec
+    expected, found = read_metrics(alone.metrics), read_metrics(folder.metrics)
+    assert [list(line) for line in found] == [list(line) for line in expected]
+    for line, known in zip(found, expected, strict=True):
+        for name in line:
+            if not name.startswith("time/"):
+                np.testing.assert_allclose(line[name], known[name], rtol=2e-3, atol=1e-5, err_msg=name)
+    one, other = (np.concatenate([np.ravel(leaf) for leaf in _leaves(run, spec)]) for run in (folder, alone))
+    np.testing.assert_allclose(one, other, atol=1e-4)
+    assert sorted(path.name for path in folder.path.rglob("*")) == sorted(path.name for path in alone.path.rglob("*"))
+    assert folder.config() == alone.config()
 
 
 def _leaves(folder: RunFolder, spec: object) -> list[np.ndarray]:
