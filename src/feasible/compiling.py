@@ -4,15 +4,18 @@ The message goes to the logger `feasible`, which is silent unless the program th
 `logging.basicConfig(level=logging.INFO)`. A progress bar hears it and shows it by itself.
 """
 
+import functools
 import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
+from jax.extend.core import get_opaque_trace_state
+
+Answer = TypeVar("Answer")
 
 LOG = logging.getLogger("feasible")
 PATIENCE = 1.0
@@ -70,7 +73,7 @@ def soon() -> dict[str, bool | int | str]:
     return {name: value for name, value in SOON.items() if name not in said and _known(name)}
 
 
-@cache
+@functools.cache
 def _known(option: str) -> bool:
     """Whether XLA has an option: options come and go with its versions. Costs the compilation of a constant, once."""
     try:
@@ -78,6 +81,29 @@ def _known(option: str) -> bool:
     except jax.errors.JaxRuntimeError:
         return False
     return True
+
+
+def inlined_or_soon(function: Callable[..., Answer], **options: Any) -> Callable[..., Answer]:
+    """`jax.jit(function)`, inlined in programs that call it; called by itself, as at a prompt, it is there `soon`."""
+    inlined = jax.jit(function, inline=True, **options)
+    alone: list[Callable[..., Answer]] = []
+
+    @functools.wraps(function)
+    def call(*given: Any) -> Answer:
+        if get_opaque_trace_state(convention="flax") != _untraced():
+            return inlined(*given)
+        if not alone:  # now and not before: asking for the backend starts it
+            alone.append(jax.jit(function, compiler_options=soon(), **options))
+        return alone[0](*given)
+
+    return call
+
+
+@functools.cache
+def _untraced() -> object:
+    """The state in which nothing is being traced."""
+    with jax.ensure_compile_time_eval():
+        return get_opaque_trace_state(convention="flax")
 
 
 class ToldOnce:

@@ -82,3 +82,10 @@ def test_linear_maximisation_where_one_part_hardly_matters(steepness: float) -> 
     """An ellipse in (a_1, a_2) and a box: for g = (1/2, 1, s) the maximiser is (0, 1, 1), whatever s > 0."""
     heat = EllipsoidBox([[2.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 0.0]], 1.0, 1.0)
     np.testing.assert_allclose(heat.maximise_linear([0.5, 1.0, steepness]), [0.0, 1.0, 1.0], atol=1e-7)
+
+
+def test_a_proposal_whose_square_overflows_goes_to_the_point_farthest_along_it() -> None:
+    region = EllipsoidBox(np.array([[2.0, 0.5], [0.5, 1.0]], np.float32), 1.0, 0.9)
+    # Of the ellipsoid alone it would be (0, 1), beyond the bound; with y = 0.9 it is the root of 2 x^2 + 0.9 x = 0.19.
+    expected = [(-0.45 + np.sqrt(0.45**2 + 2.0 * 0.19)) / 2.0, 0.9]
+    np.testing.assert_allclose(region.project(np.float32(1e30) * np.array([1.0, 2.0])), expected, atol=1e-6)

@@ -19,6 +19,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from feasible.compiling import inlined_or_soon
 from feasible.sets.arguments import Numbers
 from feasible.solve.precision import full_precision
 
@@ -49,7 +50,7 @@ def compiled(method: Callable[..., Answer]) -> Callable[..., Answer]:
 
     Inside an outer transformation the call is inlined, so it costs nothing there.
     """
-    traced = jax.jit(full_precision(method), inline=True)
+    traced = inlined_or_soon(full_precision(method))
 
     @functools.wraps(method)
     def call(self: "ActionSet", *points: Numbers) -> Answer:
@@ -73,7 +74,7 @@ def rows(name: str, count: int) -> tuple[str, ...]:
 
 def drawn(method: Callable[[Owner, PRNGKeyArray], Array]) -> Callable[[Owner, PRNGKeyArray], Array]:
     """Compile a method of a random key once."""
-    return functools.wraps(method)(jax.jit(full_precision(method), inline=True))
+    return inlined_or_soon(full_precision(method))
 
 
 @jax.tree_util.register_pytree_node_class

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from feasible.compiling import inlined_or_soon
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, require
 from feasible.sets.ball import safe_norm
@@ -202,7 +203,7 @@ def _cone_exit(at: Float[Array, " k"], along: Float[Array, " k"]) -> Float[Array
     return jnp.where(against, near, jnp.where(curved, far, jnp.inf))
 
 
-@functools.partial(jax.jit, static_argnums=3, inline=True)
+@functools.partial(inlined_or_soon, static_argnums=3)
 def _deepest(
     polytope: Polytope, map: Float[Array, "k n"], offset: Float[Array, " k"], sizes: tuple[int, ...]
 ) -> Float[Array, " n"]:

@@ -1,12 +1,11 @@
 """An ellipsoid in a box: quadratic energy or heat limits on actuators."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from feasible.compiling import inlined_or_soon
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, read, require, scalar, vectors
 from feasible.sets.base import ActionSet, compiled, drawn, entries
@@ -217,7 +216,7 @@ class EllipsoidBox(ActionSet):
         return self._in_box(a - jnp.where(falls & (excess > 0), step, 0.0) * normal)
 
 
-@functools.partial(jax.jit, inline=True)
+@inlined_or_soon
 def _spectrum(Q: Float[Array, "n n"]) -> tuple[Float[Array, " n"], Float[Array, "n n"], Bool[Array, " n"]]:
     """Eigenvalues, those that are rounding 0, eigenvectors, and which of the eigenvalues are not negative."""
     eigenvalues, vectors = exact_spectrum(Q)

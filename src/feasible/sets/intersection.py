@@ -4,12 +4,14 @@ import functools
 import operator
 from collections.abc import Sequence
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.lax import stop_gradient
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from feasible.compiling import inlined_or_soon
 from feasible.errors import EmptySetError
 from feasible.sets.allocation import Allocation, AllocationAtMost
 from feasible.sets.arguments import known, require
@@ -23,6 +25,7 @@ from feasible.sets.sampling import hit_and_run
 from feasible.sets.turnover import TurnoverAllocation
 from feasible.sets.weighted_l1 import WeightedL1Box
 from feasible.sets.weighted_l1_ellipsoid import WeightedL1EllipsoidBox
+from feasible.solve.alike import each
 from feasible.solve.splitting import Projection, minimise_over_intersection
 
 # How far inside its parts the centre of an intersection is looked for, as shares of the parts' own extents.
@@ -48,14 +51,15 @@ class Intersection(ActionSet):
 
     parts: tuple[ActionSet, ...]
     middle: Float[Array, " n"]
+    size: Float[Array, ""]  # half the extent of the smallest part: the unit of the splitting
 
     def __init__(self, parts: Sequence[ActionSet]):
         self.parts = _of_one_dtype(parts)
         parts = jax.tree.map(stop_gradient, self.parts)
-        self.middle, easy = _mean_of_centres(parts)
+        self.middle, easy, self.size = _mean_of_centres(parts)
         if known(easy) and easy:
             return
-        self.middle = _searched_centre(parts, self.middle, easy)
+        self.middle = _searched_centre(parts, self.middle, easy, self.size)
         require("Intersection", self.contains(self.middle), "the sets have no common point", EmptySetError)
 
     @property
@@ -80,17 +84,19 @@ class Intersection(ActionSet):
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         middle = self.middle
         a = middle + self._minimise(z - middle, middle, curvature=1.0)
-        a = a + stop_gradient(self._pulled_in(a, middle) - a)
-        return jnp.where(self._inside(stop_gradient(z)), z, a)
+        here, there = self._violations(stop_gradient(jnp.stack([z, a])))
+        a = a + stop_gradient(self._pulled_in(a, there) - a)
+        return jnp.where(jnp.max(here) <= 4 * jnp.finfo(self.dtype).eps * self.scale, z, a)
 
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
-        best = self._pulled_in(self.middle + self._minimise(g, self.middle, curvature=0.0), self.middle)
+        best = self.middle + self._minimise(g, self.middle, curvature=0.0)
+        best = self._pulled_in(best, self._violations(best[None])[0])
         return jnp.where(jnp.any(g != 0), best, self.middle)
 
     @compiled
     def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
-        return jnp.min(jnp.stack([part.exit_distance(origin, direction) for part in self.parts]))
+        return jnp.min(self._exits(origin, direction))
 
     def centre(self) -> Float[Array, " n"]:
         return self.middle
@@ -135,22 +141,49 @@ class Intersection(ActionSet):
 
     def _minimise(self, target: Array, middle: Array, *, curvature: float) -> Float[Array, " n"]:
         """In coordinates around the centre, so that rounding follows the set's extent, not its place."""
-        around = [lambda x, near=near: near(x + middle) - middle for near in self.pieces]
-        return minimise_over_intersection(around, target, _size(self.parts), curvature=curvature)
+        around = [_Around(near, middle) for near in self.pieces]
+        return minimise_over_intersection(around, target, self.size, curvature=curvature)
 
-    def _inside(self, a: Float[Array, " n"]) -> Bool[Array, ""]:
-        return self.violation(a) <= 4 * jnp.finfo(self.dtype).eps * self.scale
+    def _violations(self, points: Float[Array, "p n"]) -> Float[Array, "p k"]:
+        """By how much every point violates every part."""
+        return each(
+            lambda part, points: jax.vmap(part.violation)(points), self.parts, jnp.stack([points] * len(self.parts))
+        ).T
 
-    def _pulled_in(self, a: Float[Array, " n"], middle: Float[Array, " n"]) -> Float[Array, " n"]:
-        shares = [
-            jnp.where(
-                part.violation(a) > 4 * jnp.finfo(self.dtype).eps * part.scale,
-                jnp.minimum(part.exit_distance(middle, a - middle), 1.0),
-                1.0,
-            )
-            for part in self.parts
-        ]
-        return middle + jnp.min(jnp.stack(shares)) * (a - middle)
+    def _exits(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, " k"]:
+        """How far the ray stays in every part."""
+        return each(
+            lambda part, ray: part.exit_distance(ray[0], ray[1]),
+            self.parts,
+            jnp.stack([jnp.stack([origin, direction])] * len(self.parts)),
+        )
+
+    def _pulled_in(self, a: Float[Array, " n"], violations: Float[Array, " k"]) -> Float[Array, " n"]:
+        middle, scales = self.middle, jnp.stack([part.scale for part in self.parts])
+        outside = violations > 4 * jnp.finfo(self.dtype).eps * scales
+        shares = jnp.where(outside, jnp.minimum(self._exits(middle, a - middle), 1.0), 1.0)
+        return middle + jnp.min(shares) * (a - middle)
+
+
+class _Around(eqx.Module):
+    """A projection in coordinates around a point."""
+
+    near: Projection
+    middle: Float[Array, " n"]
+
+    def __call__(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        return self.near(x + self.middle) - self.middle
+
+
+class _Shrunk(eqx.Module):
+    """A projection on a set around zero, for the set shrunk to a share and moved."""
+
+    near: Projection
+    moved: Float[Array, " n"]
+    keep: Float[Array, ""]
+
+    def __call__(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        return self.moved + self.keep * self.near((x - self.moved) / self.keep)
 
 
 def _pieces(parts: Sequence[ActionSet]) -> tuple[Projection, ...]:
@@ -169,16 +202,19 @@ def _size(parts: Sequence[ActionSet]) -> Float[Array, ""]:
     return jnp.maximum(stop_gradient(0.5 * extent), jnp.finfo(extent.dtype).tiny)
 
 
-@functools.partial(jax.jit, inline=True)
-def _mean_of_centres(parts: tuple[ActionSet, ...]) -> tuple[Float[Array, " n"], Bool[Array, ""]]:
-    """The mean of the parts' centres, and whether it lies well inside all of them: then no search is made."""
+@inlined_or_soon
+def _mean_of_centres(
+    parts: tuple[ActionSet, ...],
+) -> tuple[Float[Array, " n"], Bool[Array, ""], Float[Array, ""]]:
+    """The mean of the parts' centres, whether it lies well inside all of them (then no search is made), and half the
+    extent of the smallest part."""
     mean = functools.reduce(jnp.add, [part.centre() for part in parts]) / len(parts)
-    return mean, _inside_all(parts, mean, jnp.asarray(WELL_INSIDE, mean.dtype))
+    return mean, _inside_all(parts, mean, jnp.asarray(WELL_INSIDE, mean.dtype)), _size(parts)
 
 
-@functools.partial(jax.jit, inline=True)
+@inlined_or_soon
 def _searched_centre(
-    parts: tuple[ActionSet, ...], mean: Float[Array, " n"], easy: Bool[Array, ""]
+    parts: tuple[ActionSet, ...], mean: Float[Array, " n"], easy: Bool[Array, ""], size: Float[Array, ""]
 ) -> Float[Array, " n"]:
     """A point of the parts shrunk about their centres, by the first of the depths at which they have one."""
     centres, depths = [part.centre() for part in parts], jnp.asarray(DEPTHS, mean.dtype)
@@ -186,11 +222,11 @@ def _searched_centre(
     def nearest(depth: Float[Array, ""]) -> Float[Array, " n"]:
         keep = 1.0 - depth
         shrunk = [
-            lambda y, near=near, c=c: c + keep * (near(c + (y + mean - c) / keep) - c) - mean
+            _Shrunk(_Around(near, c), c - mean, keep)
             for part, c in zip(parts, centres, strict=True)
             for near in part.pieces
         ]
-        return mean + minimise_over_intersection(shrunk, jnp.zeros_like(mean), _size(parts), curvature=1.0)
+        return mean + minimise_over_intersection(shrunk, jnp.zeros_like(mean), size, curvature=1.0)
 
     def deeper(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         tried, _, _ = state
@@ -206,8 +242,8 @@ def _searched_centre(
 
 def _inside_all(parts: tuple[ActionSet, ...], x: Float[Array, " n"], depth: Float[Array, ""]) -> Bool[Array, ""]:
     """Whether x is in every part shrunk about its centre by the depth."""
-    grown = [c + (x - c) / (1.0 - depth) for c in (part.centre() for part in parts)]
-    return jnp.all(jnp.stack([part.contains(y) for part, y in zip(parts, grown, strict=True)]))
+    grown = jnp.stack([c + (x - c) / (1.0 - depth) for c in (part.centre() for part in parts)])
+    return jnp.all(each(lambda part, y: part.contains(y), parts, grown))
 
 
 def _of_one_dtype(parts: Sequence[ActionSet]) -> tuple[ActionSet, ...]:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from feasible.compiling import inlined_or_soon
 from feasible.sets.allocation import Allocation, AllocationAtMost
 from feasible.sets.arguments import Numbers, known
 from feasible.sets.ball import Ball
@@ -135,7 +136,7 @@ def cut(region: ActionSet, low: Numbers, high: Numbers) -> ActionSet:
     return region & Box(jnp.where(np.isfinite(low), low, least), jnp.where(np.isfinite(high), high, most))
 
 
-@functools.partial(jax.jit, inline=True)
+@inlined_or_soon
 def _extent(region: ActionSet) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     """The smallest and the largest value of every entry."""
     eye = jnp.eye(region.dim, dtype=region.dtype)

@@ -1,12 +1,11 @@
 """Polytopes: linear rows in a box, such as the link capacities of a network."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from feasible.compiling import inlined_or_soon
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, known, read, require, vectors
 from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn, entries, rows
@@ -217,7 +216,7 @@ def _system(
     return jnp.concatenate([rows / norms[:, None], eye, -eye]), jnp.concatenate([limits / norms, high, -low])
 
 
-@functools.partial(jax.jit, inline=True)
+@inlined_or_soon
 def _deepest(
     A: Float[Array, "m n"],
     b: Float[Array, " m"],

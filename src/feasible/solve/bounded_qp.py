@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jaxtyping import Array, Bool, Float, Int
 
+from feasible.solve.chunks import searched
 from feasible.solve.working_set import independence
 
 
@@ -66,8 +67,7 @@ def nearest_in_bounded_polytope(
     projection on the affine set of the held rows, exact in all of the data wherever the held set is unique.
     """
     live = _Rows(A, b, low, high, equalities)
-    fixed = stop_gradient(live)
-    found = stop_gradient(_search(stop_gradient(z), fixed))
+    found = searched(lambda: _search(z, live))
     some = found.places >= 0
     rows, limits = jax.vmap(lambda k: (live.row(k), live.limit(k)))(jnp.maximum(found.places, 0))
     rows, limits = found.signs[:, None] * rows, found.signs * limits

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jaxtyping import Array, Bool, Float, Int
 
+from feasible.solve.chunks import searched
 from feasible.solve.working_set import WorkingSet, hold_equalities, independence
 
 
@@ -33,8 +34,8 @@ def nearest_in_polytope(
     At most 4 (m + n) steps of O(m n); on exit the held rows hold to rounding. The derivative is that of the
     projection on the affine set of the held rows, exact in z, rows and limits wherever the held set is unique.
     """
-    search = _search(stop_gradient(z), stop_gradient(rows), stop_gradient(limits), equalities)
-    working, multipliers = stop_gradient((search.working, search.multipliers))
+    search = searched(lambda: _search(z, rows, limits, equalities))
+    working, multipliers = search.working, search.multipliers
     pulled = z - multipliers @ rows
     start = stop_gradient(pulled)
     gaps = jnp.where(working.held, rows @ start - limits, 0.0)
