@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -70,7 +71,20 @@ def soon() -> dict[str, bool | int | str]:
     if jax.default_backend() != "cpu":
         return {}
     said = os.environ.get("XLA_FLAGS", "")
-    return {name: value for name, value in SOON.items() if name not in said}
+    options = {name: value for name, value in SOON.items() if name not in said}
+    if _understood(tuple(options.items())):
+        return options
+    return {name: value for name, value in options.items() if _understood(((name, value),))}
+
+
+@functools.cache
+def _understood(options: tuple[tuple[str, bool | int | str], ...]) -> bool:
+    """Whether this version of XLA has the options: they come and go."""
+    try:
+        jax.jit(lambda: 0, compiler_options=dict(options)).lower().compile()
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
 
 
 def inlined_or_soon(function: Callable[..., Answer], **options: Any) -> Callable[..., Answer]:
@@ -91,9 +105,9 @@ def inlined_or_soon(function: Callable[..., Answer], **options: Any) -> Callable
 
 @functools.cache
 def _untraced() -> object:
-    """The state in which nothing is being traced."""
-    with jax.ensure_compile_time_eval():
-        return get_opaque_trace_state(convention="flax")
+    """The state in which nothing is being traced: that of a new thread, wherever the first question is asked."""
+    with ThreadPoolExecutor(1) as fresh:
+        return fresh.submit(get_opaque_trace_state, convention="flax").result()
 
 
 class ToldOnce:
