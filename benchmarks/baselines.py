@@ -1,12 +1,13 @@
 """TD3, SAC, PPO and TRPO against the field: unconstrained HalfCheetah, the same settings and budget on both sides.
 
-    python -m benchmarks.baselines speed    [--rounds 6]
+    python -m benchmarks.baselines speed    [--methods PPO] [--rounds 6]
     python -m benchmarks.baselines learning [--methods TD3] [--seeds 5] [--jobs 2] [--out FILE]
 
 Peers are Stable-Baselines3's TD3, SAC and PPO and sb3-contrib's TRPO with their defaults (TD3 with exploration noise of
 0.1, a warm-up of 10,000 steps and batches of 100); ours have the same sizes, rates, discounts and lengths (and the
-action box for a constraint). Speed: both sides, each a process of its own, take turns on
-one core with one thread.
+action box for a constraint). Speed: all sides, each a process of its own, take turns on one core with one thread, ours
+set up as `feasible train` is; SBX, Stable-Baselines3 in JAX, which has no TRPO, is there, too. Rates are by processor
+time, so that other programs on the machine disturb little.
 Learning: the return of 10 episodes without exploration at the end of the budget, for every seed.
 """
 
@@ -20,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 # Read when JAX and PyTorch start: one thread each, and one core, so that none of the two waits for another to wake.
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
@@ -36,6 +38,7 @@ from scipy import stats
 
 import feasible
 from feasible.agents import PPO, SAC, TD3, TRPO, Agent
+from feasible.run.sweep.processes import use_one_thread
 
 METHODS: dict[str, tuple[type[Agent], dict[str, object], int]] = {
     "SAC": (
@@ -56,9 +59,10 @@ METHODS: dict[str, tuple[type[Agent], dict[str, object], int]] = {
     "TRPO": (TRPO, {"normalised": False, "minibatch": 128, "epochs": 10, "products": 15}, 100_000),
 }
 """Ours, its settings where they are not those of the peer already, and the budget."""
-# Steps that include the same share of updates. TD3 is not timed: its first 10,000 steps, on both sides, have none.
-ROUND = {"SAC": 500, "PPO": 2_048, "TRPO": 2_048}
-TARGET = 3.0
+# Steps that include the same share of updates, and those before that have none.
+ROUND = {"SAC": 250, "TD3": 250, "PPO": 2_048, "TRPO": 2_048}
+BEFORE = {"SAC": 100, "TD3": 10_000, "PPO": 0, "TRPO": 0}
+TARGETS = {"SAC": 2.5, "PPO": 4.0, "TRPO": 3.0}
 
 
 def ours(name: str, seed: int) -> Agent:
@@ -81,6 +85,20 @@ def peer(name: str, seed: int):
     return kind("MlpPolicy", gym.make("HalfCheetah-v5"), device="cpu", seed=seed, **own)
 
 
+def jax_peer(name: str, seed: int):
+    """The same of SBX."""
+    import sbx  # pyright: ignore[reportMissingImports]
+    from stable_baselines3.common.noise import NormalActionNoise  # pyright: ignore[reportMissingImports]
+
+    noise = NormalActionNoise(np.zeros(6), np.full(6, 0.1))
+    sizes = {"policy_kwargs": {"net_arch": [400, 300]}, "batch_size": 100, "learning_starts": 10_000}
+    own = {**sizes, "action_noise": noise} if name == "TD3" else {}
+    return getattr(sbx, name)("MlpPolicy", gym.make("HalfCheetah-v5"), seed=seed, **own)
+
+
+SIDES: dict[str, Callable[[str, int], Any]] = {"ours": ours, "peer": peer, "sbx": jax_peer}
+
+
 def learned(name: str, side: str, seed: int, steps: int) -> float:
     """Mean return of 10 episodes after training."""
     if side == "ours":
@@ -101,23 +119,24 @@ def learned(name: str, side: str, seed: int, steps: int) -> float:
 
 def stepper(name: str, side: str) -> Callable[[int], object]:
     """Makes so many steps of training, past the first updates."""
+    model = SIDES[side](name, 0)
+    first = BEFORE[name] + 2 * ROUND[name]
     if side == "ours":
-        agent = ours(name, 0)
-        agent.learn(2 * ROUND[name])
-        return agent.learn
-    model = peer(name, 0)
-    model.learn(ROUND[name], log_interval=1_000_000)
+        return model.learn(first).learn
+    model.learn(first, log_interval=1_000_000)
     return lambda steps: model.learn(steps, log_interval=1_000_000, reset_num_timesteps=False)
 
 
 def timed(name: str, side: str) -> None:
-    """Make a round of steps for every line that comes in, and answer with the steps per second."""
+    """Make a round of steps for every line that comes in, and answer with the steps per second of processor time."""
+    if side == "ours":
+        use_one_thread()
     make = stepper(name, side)
     print("ready", flush=True)
     for _ in sys.stdin:
-        start = time.perf_counter()
+        start = time.process_time()
         make(ROUND[name])
-        print(ROUND[name] / (time.perf_counter() - start), flush=True)
+        print(ROUND[name] / (time.process_time() - start), flush=True)
 
 
 class Side:
@@ -149,21 +168,26 @@ class Side:
         raise RuntimeError("A side ended before its time.")
 
 
-def speed(rounds: int) -> Table:
+def speed(methods: Sequence[str], rounds: int) -> Table:
     result = Table(title="Steps per second of training, HalfCheetah, one thread")
-    for column in ("", "ours", "Stable-Baselines3", "ratio", f"target {TARGET:.0f}x"):
+    for column in ("", "ours", "Stable-Baselines3", "ratio", "target", "SBX", "ratio"):
         result.add_column(column, justify="left" if not column else "right")
-    for name in ROUND:
-        sides = {side: Side(name, side) for side in ("ours", "peer")}
+    for name in methods:
+        sides = {side: Side(name, side) for side in SIDES if side != "sbx" or name != "TRPO"}
         rates: dict[str, list[float]] = {side: [] for side in sides}
         for _ in range(rounds):
             for side, process in sides.items():
                 rates[side].append(process.rate())
         for process in sides.values():
             process.close()
-        ratio = statistics.median(own / other for own, other in zip(rates["ours"], rates["peer"], strict=True))
-        own, other = (f"{statistics.median(rates[side]):,.0f}" for side in ("ours", "peer"))
-        result.add_row(name, own, other, f"{ratio:.2f}x", "reached" if ratio >= TARGET else "missed")
+        faster = {
+            side: statistics.median(own / other for own, other in zip(rates["ours"], rates[side], strict=True))
+            for side in sides
+        }
+        cells = {side: [f"{statistics.median(rates[side]):,.0f}", f"{faster[side]:.2f}x"] for side in sides}
+        target = TARGETS.get(name)
+        judged = "" if target is None else f"{target}x, {'reached' if faster['peer'] >= target else 'missed'}"
+        result.add_row(name, cells["ours"][0], *cells["peer"], judged, *cells.get("sbx", ["none", ""]))
     return result
 
 
@@ -214,7 +238,9 @@ def _welch(own: np.ndarray, other: np.ndarray) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("speed").add_argument("--rounds", type=int, default=6)
+    fast = commands.add_parser("speed")
+    fast.add_argument("--rounds", type=int, default=6)
+    fast.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     learn = commands.add_parser("learning")
     learn.add_argument("--seeds", type=int, default=5)
     learn.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
@@ -223,7 +249,7 @@ def main() -> None:
     one, alone = commands.add_parser("one"), commands.add_parser("timed")
     for part in (one, alone):
         part.add_argument("name", choices=METHODS)
-        part.add_argument("side", choices=("ours", "peer"))
+        part.add_argument("side", choices=SIDES)
     one.add_argument("seed", type=int)
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
@@ -232,7 +258,7 @@ def main() -> None:
     elif options.command == "timed":
         timed(options.name, options.side)
     elif options.command == "speed":
-        Console().print(speed(options.rounds))
+        Console().print(speed(options.methods, options.rounds))
     else:
         Console().print(learning(options.methods, options.seeds, options.jobs, options.out))
 

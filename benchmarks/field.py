@@ -4,7 +4,7 @@
     python -m documentation --add runs --figures
 
 On a GPU the methods of a task are one population. Those of one group share its kernels, every further group costs as
-much as the first: `td3-projection td3-optlayer td3-nfwpo` are one group, all other methods a group each.
+much as the first: TD3's methods are one group (two on `bss-5` and `portfolio`), all other methods a group each.
 """
 
 import argparse

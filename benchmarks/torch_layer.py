@@ -5,10 +5,12 @@
 The set is HalfCheetah's, sum |w_i a_i| <= 20 in the unit box, its weights w another vector for every row. RAYEN has
 fixed sets and no projection: it stands in a table of its own, one vector w for all rows, beside our map of the same
 idea (`alpha`) and our projection. The backward pass is the gradient of sum a^2 in z. Layers get tensors and answer with
-tensors. On the CPU all have one thread. Times are medians of calls taken in turns, models and compilation made before.
-Ours and RAYEN compute in float32 unless `--dtype float64` is given, the others in float64, each with the tolerances it
-comes with. Calls that would take too long are made on fewer rows; their time per row is marked with ~. The error is the
-largest distance in an entry from a bisection in NumPy, over the first 64 rows.
+tensors. On the CPU all have one thread. With `--device cuda` ours, RAYEN, qpth and, where its package for CUDA is
+installed, Moreau compute on the GPU, and the cvxpylayers of diffcp, which cannot, on the CPU. Times are medians of
+calls taken in turns, models and compilation made before. Ours and RAYEN compute in float32 unless `--dtype float64` is
+given, the others in float64, each with the tolerances it comes with. Calls that would take too long are made on fewer
+rows; their time per row is marked with ~. The error is the largest distance in an entry from a bisection in NumPy, over
+the first 64 rows.
 
 The crossing alone is the same call around a function that does nothing: tensors to JAX, an empty program, and back.
 """
@@ -33,9 +35,7 @@ OURS, CROSSING = "feasible.torch.project", "  of it the crossing alone"
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.torch_layer", description="A projection in PyTorch.")
     parser.add_argument("--batches", nargs="+", type=int, default=BATCHES, help="rows per call")
-    parser.add_argument(
-        "--device", choices=("cpu", "cuda"), default="cpu", help="of our tensors; peers stay on the CPU"
-    )
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="of tensors")
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32", help="of ours and of RAYEN")
     parser.add_argument("--quick", action="store_true", help="few repetitions")
     options = parser.parse_args(arguments)
@@ -48,7 +48,7 @@ def _measure(options: argparse.Namespace) -> None:
     # Imported here and not above: the number of threads must be settled first.
     import torch  # pyright: ignore[reportMissingImports]
 
-    from benchmarks.measurement import compare
+    from benchmarks.measurement import Trials, compare
     from benchmarks.problems import Points, halfcheetah, proposals
 
     if options.device == "cpu":
@@ -56,18 +56,19 @@ def _measure(options: argparse.Namespace) -> None:
     problem, load, missing = halfcheetah(), os.getloadavg()[0], []
     for title, fixed in (("HalfCheetah, weights by state", False), ("HalfCheetah, one vector of weights", True)):
         solvers, missing_here = _solvers(fixed, options)
+        trials: Trials = {}
         missing += missing_here
         patience = [
             OUR_PATIENCE if "feasible" in one.title or one.title == CROSSING else PEER_PATIENCE for one in solvers
         ]
         print(f"{title + ', microseconds per row':60s}{'forward':>10s}{'both passes':>13s}{'ratio':>8s}{'error':>8s}")
-        for batch in options.batches:
+        for batch in sorted(options.batches):
             points = proposals(problem, batch)
             if fixed:
                 points = Points(points.z, np.repeat(points.weights[:1], batch, axis=0))  # pyright: ignore[reportOptionalSubscript]
             answers = _bisected(points.first(64))
             rounds = 5 if options.quick else 25
-            results = compare(solvers, problem, points, answers, rounds=rounds, patience=patience)
+            results = compare(solvers, problem, points, answers, rounds=rounds, patience=patience, trials=trials)
             _print(batch, results, judged=not fixed)
     for sentence in missing:
         print(sentence)
@@ -115,11 +116,24 @@ def _solvers(fixed: bool, options: argparse.Namespace) -> tuple[list, list[str]]
         return found, missing
     found = [ours(OURS, layers.of_the_state, "project"), ours(CROSSING, layers.of_the_state, "nothing")]
     if _there("moreau", missing) and _there("cvxpylayers.torch", missing):
-        found.append(layers.TorchLayer("cvxpylayers, Moreau", layers.moreau, "", "float64", "cpu"))
-    for name in ("cvxpylayers", "qpth"):
-        if _there(f"benchmarks.peers.{name}", missing):
-            found += importlib.import_module(f"benchmarks.peers.{name}").solvers("float64")
+        found.append(_moreau(options.device, missing))
+    if _there("benchmarks.peers.cvxpylayers", missing):
+        found += importlib.import_module("benchmarks.peers.cvxpylayers").solvers("float64")
+    if _there("benchmarks.peers.qpth", missing):
+        found.append(importlib.import_module("benchmarks.peers.qpth").Qpth(options.device))
     return found, missing
+
+
+def _moreau(device: str, missing: list[str]):
+    import moreau  # pyright: ignore[reportMissingImports]
+
+    from benchmarks.peers import torch_layers as layers
+
+    if device == "cuda" and not moreau.device_available("cuda"):
+        missing.append("moreau computes on the CPU: its package for CUDA (moreau[cuda13]) is not installed.")
+        device = "cpu"
+    title = "cvxpylayers, Moreau" + (" (CUDA)" if device == "cuda" else "")
+    return layers.TorchLayer(title, layers.moreau, "", "float64", device)
 
 
 def _there(module: str, missing: list[str]) -> bool:

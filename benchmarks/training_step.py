@@ -9,9 +9,10 @@
 | solvers      | the same update with one QP (Clarabel) and one LP (HiGHS) solved a sample: the way of the peers  |
 | SB3, SBX     | DDPG of Stable-Baselines3 (PyTorch) and SBX (JAX), without any constraint                        |
 
-All take turns on one core with one thread, so that a busy machine slows them alike; ratios are medians over the
-rounds. The bound is the time that the update's floating-point operations and bytes take at the rates which this core
-reaches in the same run, on matrix products of the update's own shapes and on sums over arrays of its own sizes.
+All take turns on one core with one thread, in one process that is set up as that of `feasible train`; times are of the
+processor, ratios medians over the rounds, so that other programs on the machine disturb little. The bound is the time
+that the update's floating-point operations and bytes take at the rates which this core reaches in the same run, on
+matrix products of the update's own shapes and on sums over arrays of its own sizes.
 """
 
 import argparse
@@ -43,6 +44,7 @@ from feasible.algorithms.ddpg import DDPG
 from feasible.constraints import Constraint
 from feasible.run.drive.lone import Lone
 from feasible.run.drive.plant import plant_of
+from feasible.run.sweep.processes import use_one_thread
 from feasible.sets import Box, WeightedL1Box
 
 BATCH, UNITS, WARMUP = 16, (400, 300), 100
@@ -122,13 +124,13 @@ def _learner(peer: Callable) -> Stepper:
 
 
 def in_turns(sides: Mapping[str, tuple[Stepper, int]], rounds: int) -> dict[str, list[float]]:
-    """Seconds a step of each side, a number a round."""
+    """Seconds of processor time a step of each side, a number a round."""
     seconds: dict[str, list[float]] = {title: [] for title in sides}
     for _ in range(rounds):
         for title, (step, count) in sides.items():
-            start = time.perf_counter()
+            start = time.process_time()
             step(count)
-            seconds[title].append((time.perf_counter() - start) / count)
+            seconds[title].append((time.process_time() - start) / count)
     return seconds
 
 
@@ -180,6 +182,7 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    use_one_thread()
     driver = ours(None)
     if options.profile:
         with jax.profiler.trace(options.profile):

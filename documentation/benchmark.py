@@ -55,6 +55,8 @@ LEVEL = 0.5
 """Where on the scale the time to a return is taken."""
 LEAST = 5
 """Methods without which a task has no scale: the best of few says little."""
+MARGIN = 0.05
+"""How far behind the best, on the scale, counts as nothing."""
 DRAWS = 2_000
 CLAIMS: Mapping[str, Sequence[tuple[str, str]]] = {
     "a critic of the proposals is as good as the elaborate methods": [
@@ -248,6 +250,41 @@ def claims_table(found: Benchmark) -> str:
     return markdown(["claim", "pair", "tasks", "probability of improvement", "mean difference"], rows)
 
 
+def choice_table(found: Benchmark) -> str:
+    """Rows are methods: on how many tasks none is better, and where it is furthest behind, by the ends of intervals.
+
+    A method is as good as the best on a task if the lower 95% end of its difference from the best method is above
+    -`MARGIN` on the scale.
+    """
+    rows = []
+    for method in METHODS:
+        tasks = found.tasks_of(method)
+        if not tasks:
+            rows.append([f"`{method}`", "0", *[""] * 4])
+            continue
+        ends = {task: _lower_end(found, task, method) for task in tasks}
+        worst = min(ends, key=lambda task: ends[task])
+        shares = np.max([found.complete[task, method].shares for task in tasks], axis=0)
+        good = sum(end > -MARGIN for end in ends.values())
+        rows.append(
+            [f"`{method}`", str(len(tasks)), str(good), f"{ends[worst]:+.2f} (`{worst}`)"]
+            + [f"{share:.1%}" for share in shares]
+        )
+    shown = ["as good as the best", "lowest end", "most infeasible", "without exploration"]
+    return markdown(["method", "tasks", *shown], rows)
+
+
+def _lower_end(found: Benchmark, task: str, method: str) -> float:
+    """The lower 95% end of the difference from the best method's mean, by a bootstrap over the seeds of both."""
+    own = found.normalised(task, method)
+    leader = max((m for m in METHODS if (task, m) in found.complete), key=lambda m: found.normalised(task, m).mean())
+    if leader == method:
+        return 0.0
+    draws = np.random.default_rng(0).integers(len(SEEDS), size=(2, DRAWS, len(SEEDS)))
+    differences = own[draws[0]].mean(axis=1) - found.normalised(task, leader)[draws[1]].mean(axis=1)
+    return float(np.quantile(differences, 0.025))
+
+
 def missing_table(long: Benchmark, short: Benchmark) -> str:
     """How many of the cells there are at either number of steps, by task."""
     possible = {task: [m for m in METHODS if (task, m) not in REFUSED] for task in TASKS}
@@ -287,6 +324,7 @@ _TABLES: Mapping[str, Callable[[Benchmark], str]] = {
     "improvement": improvement_table,
     "time": time_table,
     "claims": claims_table,
+    "choice": choice_table,
 }
 
 

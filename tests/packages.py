@@ -1,6 +1,8 @@
 """Tests that need PyTorch or Stable-Baselines3. They are slow ones, for one reason: `.ci/run` has no room to install
 PyTorch (a wheel of 200 MB, more than half a minute) beside its ten minutes. `make test-slow` installs both and runs
-them; there a missing package is an error, while a run of the default tests does not look at these files."""
+them; there a missing package is an error, while a run of the default tests does not look at these files. The tests
+of tensors on a GPU (`tests/torch/test_cuda.py`) are collected where PyTorch and JAX both find one: CI's machine has
+none."""
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 # The type checker also runs where PyTorch is not installed, and then takes a folder of tests for it.
@@ -20,6 +22,14 @@ def left_out(package: str, config: pytest.Config) -> bool | None:
     if config.getoption("markexpr") == "not slow":
         return True
     raise pytest.UsageError(f"These tests need {package}: pip install -e '.[{EXTRAS[package]}]', or make test-slow.")
+
+
+def without_a_gpu() -> bool:
+    """Whether PyTorch or JAX finds no GPU. What is said of tensors on one can be tried only where both have it."""
+    import jax
+    import torch  # pyright: ignore[reportMissingImports]
+
+    return not torch.cuda.is_available() or jax.default_backend() != "gpu"
 
 
 def marked(items: list[pytest.Item], folder: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.optimize import linprog, minimize
 
 Values = Mapping[str, NDArray]
@@ -48,16 +49,20 @@ class Reference:
         answer = self._solve(self._nearest, z, values)
         return self._polish(answer, z, values) if self.description.curves(values) else answer
 
-    def support(self, g: NDArray, values: Values) -> float:
-        """max <g, a>: HiGHS on linear sets, Clarabel on curved ones."""
-        if self.description.curves(values):
-            return float(g @ self._solve(self._highest, g, values))
-        G, h, E, e = self.description.rows(values)
-        cost = np.concatenate([-g, np.zeros(G.shape[1] - len(g))])
+    def supports(self, g: NDArray, values: Sequence[Values]) -> list[float]:
+        """max <g, a> of each: HiGHS on linear sets, as one program of separate blocks; Clarabel on curved ones."""
+        if self.description.curves(values[0]):
+            return [float(one @ self._solve(self._highest, one, known)) for one, known in zip(g, values, strict=True)]
+        rows = [self.description.rows(known) for known in values]
+        G, E = (sparse.block_diag([row[place] for row in rows], format="csr") for place in (0, 2))
+        h, e = (np.concatenate([row[place] for row in rows]) for place in (1, 3))
+        cost = [np.pad(-one, (0, row[0].shape[1] - len(one))) for one, row in zip(g, rows, strict=True)]
         options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-        found = linprog(cost, G, h, E if len(E) else None, e if len(E) else None, (None, None), options=options)
+        equal = (E, e) if len(e) else (None, None)
+        found = linprog(np.concatenate(cost), G, h, *equal, (None, None), options=options)
         assert found.status == 0, found.message
-        return -float(found.fun)
+        points = np.reshape(found.x, (len(rows), -1))[:, : self.description.dim]
+        return [float(one @ point) for one, point in zip(g, points, strict=True)]
 
     def _solve(self, problem: cp.Problem, target: NDArray, values: Values) -> NDArray:
         self.target.value = target

@@ -22,7 +22,7 @@ from feasible.algorithms.ddpg import DDPG
 from feasible.constraints import ConstrainedVectorEnv
 from feasible.run.disk.archive import ArchiveError, read_archive, write_archive
 from feasible.run.evaluate import Evaluation, evaluation_seeds
-from tests.run.runs import as_a_user
+from tests.run.runs import as_a_user, programs_shared
 from tests.run.toys import TOY, Drift, force
 
 SMALL = {name: getattr(TOY, name) for name in ("hidden_layers", "warmup", "batch_size", "replay_size", "actor_rate")}
@@ -30,7 +30,7 @@ SMALL = {name: getattr(TOY, name) for name in ("hidden_layers", "warmup", "batch
 
 @pytest.fixture(scope="module", autouse=True)
 def _as_a_user() -> Iterator[None]:
-    with as_a_user():
+    with as_a_user(), programs_shared():
         yield
 
 
@@ -367,7 +367,7 @@ def test_a_vector_of_environments_is_learned_from_at_once(tmp_path: Path) -> Non
     np.testing.assert_array_equal(fs.load(tmp_path / "policy.feasible", single).predict([0.3, 0.2, 0.1]), action)
 
 
-@pytest.mark.parametrize("name", ["NFWPO", "SAC"])
+@pytest.mark.parametrize("name", ["NFWPO", pytest.param("SAC", marks=pytest.mark.slow)])
 def test_a_vector_as_gymnasium_makes_it_is_learned_from_with_a_replay(name: str) -> None:
     """Its episodes start again a step late; no such step is learned from."""
     env = fs.constrain(SyncVectorEnv([Drift] * 3), force)

@@ -17,39 +17,46 @@ RIDGE = 1e-6
 
 
 class Qpth:
-    title = "qpth"
+    def __init__(self, device: str = "cpu"):
+        self.device = device
+        self.title = "qpth" + (" (CUDA)" if device == "cuda" else "")
 
     def forward(self, problem: Problem, points: Points) -> Run | None:
         if problem.curved:
             return None
-        project, z = _projection(problem, points), torch.from_numpy(points.z)
+        project, z = _projection(problem, points, self.device), torch.from_numpy(points.z).to(self.device)
 
         def run() -> torch.Tensor:
             with torch.no_grad():
-                return project(z)
+                return self._complete(project(z))
 
         return run
 
     def backward(self, problem: Problem, points: Points) -> Run | None:
         if problem.curved:
             return None
-        project, z = _projection(problem, points), torch.from_numpy(points.z)
+        project, z = _projection(problem, points, self.device), torch.from_numpy(points.z).to(self.device)
 
         def run() -> torch.Tensor:
             proposed = z.clone().requires_grad_(True)
             (gradient,) = torch.autograd.grad((project(proposed) ** 2).sum(), proposed)
-            return gradient
+            return self._complete(gradient)
 
         return run
 
+    def _complete(self, answer: torch.Tensor) -> torch.Tensor:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+        return answer
 
-def _projection(problem: Problem, points: Points):
+
+def _projection(problem: Problem, points: Points, device: str):
     program = quadratic(problem)
-    P = torch.from_numpy(np.where(np.diag(program.P) > 0, 1.0, RIDGE)).diag()
-    G = torch.from_numpy(in_states(problem, program, points))
-    h, A, b = (torch.from_numpy(part) for part in (program.h, program.A, program.b))
+    P = np.diag(np.where(np.diag(program.P) > 0, 1.0, RIDGE))
+    parts = P, in_states(problem, program, points), program.h, program.A, program.b
+    P, G, h, A, b = (torch.from_numpy(part).to(device) for part in parts)
     if len(program.b) == 0:
-        A = b = torch.empty(0, dtype=torch.float64)
+        A = b = torch.empty(0, dtype=torch.float64, device=device)
     layer = QPFunction(verbose=-1, check_Q_spd=False)
 
     def project(z: torch.Tensor) -> torch.Tensor:

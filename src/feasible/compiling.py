@@ -66,22 +66,19 @@ def soon() -> dict[str, bool | int | str]:
 
     On a CPU XLA then takes half the time or less, for code that is as fast on programs without an update and rounds
     alike: fused loops by its older emitter, little optimisation by LLVM, and nothing cut up to be compiled on many
-    cores. Elsewhere nothing changes, and what XLA_FLAGS say holds.
+    cores. Elsewhere nothing changes, what XLA_FLAGS say holds, and options that this XLA does not have are left out.
     """
     if jax.default_backend() != "cpu":
         return {}
     said = os.environ.get("XLA_FLAGS", "")
-    options = {name: value for name, value in SOON.items() if name not in said}
-    if _understood(tuple(options.items())):
-        return options
-    return {name: value for name, value in options.items() if _understood(((name, value),))}
+    return {name: value for name, value in SOON.items() if name not in said and _known(name)}
 
 
 @functools.cache
-def _understood(options: tuple[tuple[str, bool | int | str], ...]) -> bool:
-    """Whether this version of XLA has the options: they come and go."""
+def _known(option: str) -> bool:
+    """Whether XLA has an option: options come and go with its versions. Costs the compilation of a constant, once."""
     try:
-        jax.jit(lambda: 0, compiler_options=dict(options)).lower().compile()
+        jax.jit(lambda: 0, compiler_options={option: SOON[option]}).lower().compile()
     except jax.errors.JaxRuntimeError:
         return False
     return True

@@ -5,7 +5,9 @@ or a full disk, leaves a broken one for good, and processes that start together 
 to a file of its own name in one move, and one that somebody compiles at the moment is waited for.
 
 Programs depend on the machine's kind of processor, which is in the folder's name; on the rest (the program itself,
-versions, flags, the accelerator) their names depend. JAX keeps no program that calls the host.
+versions, flags, the accelerator) their names depend. JAX keeps no program that calls the host, as the loops of
+populations do; here they are kept, too. A program names the functions that it calls by their number only, so that the
+process that loads it hands in its own.
 """
 
 import contextlib
@@ -15,7 +17,9 @@ import platform
 import stat
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 VARIABLE = "FEASIBLE_CACHE"
 OFF = ("off", "0", "no", "false")
@@ -40,17 +44,51 @@ def keep_programs() -> Path | None:
     if folder is None:
         return None
     try:
-        from jax._src import compilation_cache
+        from jax._src import compilation_cache, compiler
 
-        _ = compilation_cache.get_file_cache
+        _ = compilation_cache.get_file_cache, compilation_cache.get_cache_key, compilation_cache.compress_executable
+        compiling = compiler.compile_or_get_cached
     except (ImportError, AttributeError):  # another JAX: its own files will do
         pass
     else:
-        compilation_cache.get_file_cache = lambda path: (ProgramCache(Path(path)), path)  # pyright: ignore
+        cache = ProgramCache(folder)
+        compilation_cache.get_file_cache = lambda path: (cache, path)  # pyright: ignore
+        compiler.compile_or_get_cached = _with_callbacks(compiling, cache)  # pyright: ignore
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     return folder
+
+
+def _with_callbacks(compiling: Callable[..., Any], cache: "ProgramCache") -> Callable[..., Any]:
+    """JAX's function that compiles a program or finds it in the cache, also for programs that call the host."""
+    from jax._src import compilation_cache
+
+    def found_or_compiled(
+        backend: Any, program: Any, devices: Any, options: Any, callbacks: Sequence[Any], where: Any, *rest: Any
+    ) -> Any:
+        def compiled() -> Any:
+            return compiling(backend, program, devices, options, callbacks, where, *rest)
+
+        if not callbacks:
+            return compiled()
+        try:
+            known = compilation_cache.get_cache_key(program, devices, options, backend)
+        except Exception:  # a program that has no name: compiled as without a cache
+            return compiled()
+        # Apart from the name under which JAX looks: it would load the program without the functions.
+        key = hashlib.sha256(f"calls the host: {known}".encode()).hexdigest()
+        kept = cache.get(key)
+        if kept is not None:
+            with contextlib.suppress(Exception):  # a broken file, which is replaced; a device that loads no programs
+                unpacked = compilation_cache.decompress_executable(kept)
+                return backend.deserialize_executable(unpacked, where, options, callbacks)
+        made = compiled()
+        with contextlib.suppress(Exception):  # not every kind of device gives its programs away
+            cache.put(key, compilation_cache.compress_executable(made.serialize()))
+        return made
+
+    return found_or_compiled
 
 
 def _home() -> Path | None:

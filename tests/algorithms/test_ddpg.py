@@ -282,8 +282,11 @@ class TestActing:
 
     algorithm = small(noise=(0.1, 2.0))
     spec = ball_task(bound=0.8)
-    state = new(algorithm, spec, 7)
     observations = np.random.default_rng(7).normal(size=(3_000, 3))
+
+    @property
+    def state(self) -> DDPGState:
+        return new(self.algorithm, self.spec, 7)
 
     def decisions(self, spec: Spec, *, explore: bool) -> Decision:
         act = partial(self.algorithm.act, explore=explore)
@@ -299,17 +302,16 @@ class TestActing:
         )
         assert np.abs(proposed).max() == 0.8
         assert (np.abs(proposed[:, 1]) == 0.8).mean() > 0.3  # noise of 2 in a box of 0.8
-        for obs, p, e, i in zip(self.observations, proposed, executed, intended, strict=True):
-            np.testing.assert_allclose(e, in_ball(p, radius(obs)), rtol=1e-9)
-            np.testing.assert_allclose(i, actor_output(self.state.actor, obs, np.full(2, -0.8), np.full(2, 0.8)))
+        actor, low, high = self.state.actor, np.full(2, -0.8), np.full(2, 0.8)
+        nearest = [in_ball(p, radius(obs)) for obs, p in zip(self.observations, proposed, strict=True)]
+        np.testing.assert_allclose(executed, nearest, rtol=1e-9)
+        np.testing.assert_allclose(intended, [actor_output(actor, obs, low, high) for obs in self.observations])
 
     def test_without_exploring(self) -> None:
         decision = self.decisions(self.spec, explore=False)
         np.testing.assert_array_equal(decision.proposed, decision.intended)
-        for obs, p, e in zip(
-            self.observations, np.asarray(decision.proposed), np.asarray(decision.executed), strict=True
-        ):
-            np.testing.assert_allclose(e, in_ball(p, radius(obs)), rtol=1e-9)
+        nearest = [in_ball(p, radius(o)) for o, p in zip(self.observations, np.asarray(decision.proposed), strict=True)]
+        np.testing.assert_allclose(decision.executed, nearest, rtol=1e-9)
 
     def test_noise_has_the_stated_deviations(self) -> None:
         decision = self.decisions(ball_task(bound=1e3), explore=True)

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import jax
@@ -18,6 +18,7 @@ from feasible.algorithms.heads import AlphaHead, RadialHead, TruncatedHead
 from feasible.algorithms.maps import Hull, gauge
 from feasible.algorithms.truncated import Truncated, inverse_chi, log_chi, scored, spread_directions
 from feasible.sets import ActionSet, Allocation, Ball, Box, WeightedL1Box
+from tests.lazily import Lazily
 
 
 @dataclass(frozen=True)
@@ -29,20 +30,22 @@ class Known:
 
 
 HELMERT = np.array([[1, -1, 0], [1, 1, -2]]).T / np.sqrt([2.0, 6.0])
-KNOWN: dict[str, Known] = {
-    "interval": Known(Box([-0.5], [1.0]), lambda y: np.abs(y[:, 0]) / 0.75),
-    "ball-2": Known(Ball([0.1, 0.2], 0.8), lambda y: np.linalg.norm(y, axis=1) / 0.8),
-    "box-2": Known(Box([-1.0, -0.4], [1.0, 0.4]), lambda y: np.max(np.abs(y) / [1.0, 0.4], axis=1)),
-    "weighted-l1-2": Known(
-        WeightedL1Box([1.0, 2.0], 1.2, [1.0, 1.0]),
-        lambda y: np.maximum(np.abs(y) @ [1.0, 2.0] / 1.2, np.max(np.abs(y), axis=1)),
-    ),
-    "allocation-hull-2": Known(  # of a simplex, around its middle: no entry two thirds below it
-        Allocation(2.0, np.zeros(3), np.full(3, 2.0)), lambda y: np.max(-(y @ HELMERT.T) * 1.5, axis=1)
-    ),
-    "ball-3": Known(Ball([0.0, 0.0, 0.0], 0.9), lambda y: np.linalg.norm(y, axis=1) / 0.9),
-    "box-3": Known(Box([-1.0] * 3, [1.0] * 3), lambda y: np.max(np.abs(y), axis=1)),
-}
+KNOWN: Mapping[str, Known] = Lazily(
+    {
+        "interval": lambda: Known(Box([-0.5], [1.0]), lambda y: np.abs(y[:, 0]) / 0.75),
+        "ball-2": lambda: Known(Ball([0.1, 0.2], 0.8), lambda y: np.linalg.norm(y, axis=1) / 0.8),
+        "box-2": lambda: Known(Box([-1.0, -0.4], [1.0, 0.4]), lambda y: np.max(np.abs(y) / [1.0, 0.4], axis=1)),
+        "weighted-l1-2": lambda: Known(
+            WeightedL1Box([1.0, 2.0], 1.2, [1.0, 1.0]),
+            lambda y: np.maximum(np.abs(y) @ [1.0, 2.0] / 1.2, np.max(np.abs(y), axis=1)),
+        ),
+        "allocation-hull-2": lambda: Known(  # of a simplex, around its middle: no entry two thirds below it
+            Allocation(2.0, np.zeros(3), np.full(3, 2.0)), lambda y: np.max(-(y @ HELMERT.T) * 1.5, axis=1)
+        ),
+        "ball-3": lambda: Known(Ball([0.0, 0.0, 0.0], 0.9), lambda y: np.linalg.norm(y, axis=1) / 0.9),
+        "box-3": lambda: Known(Box([-1.0] * 3, [1.0] * 3), lambda y: np.max(np.abs(y), axis=1)),
+    }
+)
 MEAN, STD = np.array([0.3, -0.4, 0.2]), np.array([0.7, 0.5, 0.6])
 each = pytest.mark.parametrize("name", KNOWN)
 

@@ -1,7 +1,8 @@
 """Maps into sets: feasible everywhere, exact derivatives against differences, the identity at the centre, flat sets."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import gymnasium as gym
 import jax
@@ -34,24 +35,28 @@ from feasible.sets import (
     WeightedL1Box,
     WeightedL1EllipsoidBox,
 )
+from tests.lazily import Lazily
 
-SETS: dict[str, ActionSet] = {
-    "ball": Ball([0.2, -0.1, 0.0], 0.7),
-    "box": Box([-1.0, -0.5, 0.0], [0.5, 0.5, 2.0]),
-    "weighted-l1": WeightedL1Box([1.0, -2.0, 0.0], 1.5, [1.0, 1.0, 0.5]),
-    "positive-power": PositivePowerBox([1.0, -2.0, 0.5], 0.5, [1.0, 1.0, 1.0]),
-    "allocation": Allocation(1.0, [0.0, 0.0, 0.1], [0.8, 0.6, 0.9]),
-    "allocation-at-most": AllocationAtMost(1.0, [0.0, 0.0, 0.1], [0.8, 0.6, 0.9]),
-    "integers": IntegerAllocation(9, [0, 0, 0], [5, 5, 5]),
-    "ellipsoid": EllipsoidBox(np.diag([1.0, 2.0, 4.0]) + 0.2, 0.8, [1.0, 0.4, 1.0]),
-    "half-space": HalfSpaceBox([1.0, -2.0, 0.5], 0.3, [-1.0] * 3, [1.0, 0.5, 1.0]),
-    "ball-and-box": BallBox([0.0] * 3, 1.0, [-0.5, -1.0, -0.2], [0.5, 0.4, 2.0]),
-    "l1-and-ellipsoid": WeightedL1EllipsoidBox([1.0, 2.0, 0.5], 1.2, [1.0, 0.0, 4.0], 0.5, [1.0, 1.0, 1.0]),
-    "turnover": TurnoverAllocation(1.0, [0.0] * 3, [0.8, 0.6, 0.9], [0.2, 0.3, 0.5], 0.6),
-    "polytope": Polytope([[1.0, 1.0, 0.0], [0.0, -1.0, 1.0]], [0.5, 0.4], [-1.0] * 3, [1.0] * 3),
-    "plane": Polytope([[1.0, -1.0, 0.0]], [0.3], [-1.0] * 3, [1.0] * 3, [[1.0, 2.0, -1.0]], [0.4]),
-}
-BROUGHT: dict[str, Callable[[ActionSet, Hull, jax.Array], jax.Array]] = {"alpha": alpha, "radial": radial}
+SETS: Mapping[str, ActionSet] = Lazily(
+    {
+        "ball": lambda: Ball([0.2, -0.1, 0.0], 0.7),
+        "box": lambda: Box([-1.0, -0.5, 0.0], [0.5, 0.5, 2.0]),
+        "weighted-l1": lambda: WeightedL1Box([1.0, -2.0, 0.0], 1.5, [1.0, 1.0, 0.5]),
+        "positive-power": lambda: PositivePowerBox([1.0, -2.0, 0.5], 0.5, [1.0, 1.0, 1.0]),
+        "allocation": lambda: Allocation(1.0, [0.0, 0.0, 0.1], [0.8, 0.6, 0.9]),
+        "allocation-at-most": lambda: AllocationAtMost(1.0, [0.0, 0.0, 0.1], [0.8, 0.6, 0.9]),
+        "integers": lambda: IntegerAllocation(9, [0, 0, 0], [5, 5, 5]),
+        "ellipsoid": lambda: EllipsoidBox(np.diag([1.0, 2.0, 4.0]) + 0.2, 0.8, [1.0, 0.4, 1.0]),
+        "half-space": lambda: HalfSpaceBox([1.0, -2.0, 0.5], 0.3, [-1.0] * 3, [1.0, 0.5, 1.0]),
+        "ball-and-box": lambda: BallBox([0.0] * 3, 1.0, [-0.5, -1.0, -0.2], [0.5, 0.4, 2.0]),
+        "l1-and-ellipsoid": lambda: WeightedL1EllipsoidBox([1.0, 2.0, 0.5], 1.2, [1.0, 0.0, 4.0], 0.5, [1.0, 1.0, 1.0]),
+        "turnover": lambda: TurnoverAllocation(1.0, [0.0] * 3, [0.8, 0.6, 0.9], [0.2, 0.3, 0.5], 0.6),
+        "polytope": lambda: Polytope([[1.0, 1.0, 0.0], [0.0, -1.0, 1.0]], [0.5, 0.4], [-1.0] * 3, [1.0] * 3),
+        "plane": lambda: Polytope([[1.0, -1.0, 0.0]], [0.3], [-1.0] * 3, [1.0] * 3, [[1.0, 2.0, -1.0]], [0.4]),
+    }
+)
+Brought: TypeAlias = Callable[[ActionSet, Hull, jax.Array], jax.Array]
+BROUGHT: dict[str, Brought] = {"alpha": alpha, "radial": radial}
 every_set = pytest.mark.parametrize("name", SETS)
 
 
@@ -66,16 +71,21 @@ def asked(name: str) -> dict[str, np.ndarray]:
 
     @jax.jit
     def answers(region: ActionSet, y: jax.Array) -> dict[str, jax.Array]:
-        hull = Hull.of(region)
+        hull, eye = Hull.of(region), jnp.eye(d)
         found = {"gauge": jax.vmap(lambda one: gauge(region, hull.centre, hull.lifted(one)))(y)}
+        steps = 1e-6 * region.scale * jnp.concatenate([jnp.zeros((1, d)), eye, -eye])
         for kind, brought in BROUGHT.items():
-            bring = functools.partial(brought, region, hull)
-            found[kind] = jax.vmap(bring)(y)
-            found[f"{kind} slope"] = jax.vmap(jax.jacfwd(bring))(y)
-            found[f"{kind} back"] = jax.vmap(jax.jacrev(bring))(y)
-            steps = 1e-6 * region.scale * jnp.eye(d)
-            ahead, behind = (jax.vmap(jax.vmap(bring), 1, 1)(y[:, None] + way * steps[None]) for way in (1, -1))
-            found[f"{kind} difference"] = jnp.swapaxes(ahead - behind, 1, 2) / (2e-6 * region.scale)
+
+            def linearised(one: jax.Array, brought: Brought = brought) -> tuple[jax.Array, jax.Array, jax.Array]:
+                """A point with its Jacobians, forward and reverse, all of one linearisation."""
+                point, slope = jax.linearize(functools.partial(brought, region, hull), one)
+                back = jax.linear_transpose(slope, one)
+                return point, jax.vmap(slope, out_axes=1)(eye), jax.vmap(lambda row: back(row)[0])(eye)
+
+            points, slopes, backs = jax.vmap(jax.vmap(linearised))(y[:, None] + steps[None])
+            found[kind], found[f"{kind} slope"], found[f"{kind} back"] = points[:, 0], slopes[:, 0], backs[:, 0]
+            apart = points[:, 1 : d + 1] - points[:, d + 1 :]
+            found[f"{kind} difference"] = jnp.swapaxes(apart, 1, 2) / (2e-6 * region.scale)
         found["log det"] = jax.vmap(lambda g: radial_log_det(g, d))(found["gauge"])
         found["action"] = jax.vmap(hull.action)(jnp.concatenate([found["alpha"], found["radial"]]))
         found["violation"] = jax.vmap(region.violation)(found["action"])

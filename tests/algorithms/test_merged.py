@@ -23,15 +23,13 @@ from tests.algorithms.plain import ball_task, new, random_transition, stored
 SPEC = ball_task()
 UPDATES = 200
 NFWPO = DDPG(rule=FrankWolfe(0.05), noise=0.1, warmup=0, batch_size=8, replay_size=64, hidden_layers=(8,))
-# One group of seven methods and of other numbers, one of SAC, which updates at every other step, one with two critics,
+# One group of five rules and of other numbers, one of SAC, which updates at every other step, one with two critics,
 # one whose rule asks the critic more than once, and one that normalises observations.
 AGENTS: Sequence[Algorithm] = (
     NFWPO,
-    replace(NFWPO, rule=FrankWolfe(0.2), actor_rate=1e-3),
-    replace(NFWPO, rule=PolicyGradient(), discount=0.9),
-    replace(NFWPO, rule=PolicyGradient(), shaping=3.0, noise=0.3),
-    replace(NFWPO, rule=ThroughProjection(), critic_rate=3e-3, target_ratio=0.05),
-    replace(NFWPO, rule=ThroughProjection(0.5)),
+    replace(NFWPO, rule=FrankWolfe(0.2), actor_rate=1e-3, noise=0.3),
+    replace(NFWPO, rule=PolicyGradient(), discount=0.9, shaping=3.0),
+    replace(NFWPO, rule=ThroughProjection(0.5), critic_rate=3e-3, target_ratio=0.05),
     replace(NFWPO, rule=ProjectedGradient(0.1, inside=2.0, margin=0.2)),
     replace(NFWPO, rule=FrankWolfe(0.3, by="gap")),
     SAC(warmup=0, learning_starts=0, interval=2, updates=2, batch_size=4, replay_size=64, hidden_layers=(8,)),
@@ -40,7 +38,8 @@ AGENTS: Sequence[Algorithm] = (
     replace(NFWPO, normalised=True),
     replace(NFWPO, normalised=True, rule=PolicyGradient(), discount=0.9),
 )
-SEEDS = (0, 1, 2, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+SAC_AGENT = 6
+SEEDS = (0, 1, 2, 2, 4, 5, 6, 7, 8, 9, 10)
 
 
 def recorded(agent: int) -> np.ndarray:
@@ -72,7 +71,7 @@ def test_agents_in_a_population_learn_what_they_learn_alone() -> None:
     packets = np.stack([recorded(agent) for agent in range(len(AGENTS))], axis=1)
     obs = packets[-1, :, : SPEC.observation_size]
     together = PopulationPrograms(AGENTS, SPEC)
-    assert [group.size for group in together.groups] == [8, 1, 1, 1, 2]
+    assert [group.size for group in together.groups] == [6, 1, 1, 1, 2]
     leaves, report = together.first(SEEDS, obs)
     reports, places = [np.asarray(report)], [leaf.unsafe_buffer_pointer() for leaf in leaves]
 
@@ -95,16 +94,19 @@ def test_agents_in_a_population_learn_what_they_learn_alone() -> None:
         begun, expected = first(algorithm, jax.random.key(SEEDS[agent]), obs[agent])
         own = alone.leaves(jax.tree.unflatten(alone.structure, begun))
         size = len(expected)
-        # The first weights are rounded to float32.
-        np.testing.assert_allclose(reports[0][agent, :size], expected, atol=1e-6)
+        actions, metrics = [np.asarray(expected)], [np.zeros(0)]
+        told = [np.zeros(0)]  # of the same metrics in the population
         for step in range(1, len(packets) + 1):
             program = alone.program(step)
             own, expected = program.function(own, packets[step - 1, agent])
-            np.testing.assert_allclose(reports[step][agent, :size], expected[:size], atol=1e-6)
+            actions.append(np.asarray(expected)[:size])
+            metrics.append(np.asarray(expected)[size:])
             names = together.program(step).metered.names[number]
             assert together.program(step).metered.own[agent] == program.metered.own[0]
-            columns = [size + names.index(name) for name in program.metered.own[0]]
-            np.testing.assert_allclose(reports[step][agent, columns], expected[size:], rtol=1e-6, atol=1e-9)
+            told.append(reports[step][agent, [size + names.index(name) for name in program.metered.own[0]]])
+        # The first weights are rounded to float32.
+        np.testing.assert_allclose([report[agent, :size] for report in reports], actions, atol=1e-6)
+        np.testing.assert_allclose(np.concatenate(told), np.concatenate(metrics), rtol=1e-6, atol=1e-9)
         mine = jax.tree.map(lambda leaf, row=agent - group.rows.start: leaf[row], carries[number])
         for found, known in zip(jax.tree.leaves(mine), jax.tree.leaves(alone.carry(own)), strict=True):
             np.testing.assert_allclose(found, known, rtol=1e-6, atol=1e-6)
@@ -147,19 +149,20 @@ def test_what_decides_shapes_keeps_agents_apart_and_numbers_do_not() -> None:
         {"warmup": 1},
         {"hidden_layers": (8, 7)},
         {"actor_interval": 2},
-        {"output": "relu"},
+        {"actor_hidden": "leaky_relu"},
     )
     assert all(alike(replace(NFWPO, **changes)) != alike(NFWPO) for changes in apart)
-    assert in_groups([AGENTS[8], AGENTS[0], AGENTS[8], AGENTS[3]]) == [0, 2, 1, 3]
+    soft = AGENTS[SAC_AGENT]
+    assert in_groups([soft, AGENTS[0], soft, AGENTS[3]]) == [0, 2, 1, 3]
 
 
 def test_equal_numbers_stay_numbers_and_one_rule_stays_itself() -> None:
     assert merged([NFWPO, NFWPO], "float32") == NFWPO
-    mixed = merged(AGENTS[:5], "float32")
+    mixed = merged(AGENTS[:4], "float32")
     assert isinstance(mixed.rule, OneOf)  # pyright: ignore[reportAttributeAccessIssue]
-    assert mixed.rule.which.tolist() == [0, 0, 1, 1, 2]  # pyright: ignore[reportAttributeAccessIssue]
+    assert mixed.rule.which.tolist() == [0, 0, 1, 2]  # pyright: ignore[reportAttributeAccessIssue]
     np.testing.assert_allclose(mixed.rule.rules[0].step[:2], [0.05, 0.2])  # pyright: ignore[reportAttributeAccessIssue]
-    np.testing.assert_allclose(mixed.shaping, [0, 0, 0, 3, 0])  # pyright: ignore[reportAttributeAccessIssue]
+    np.testing.assert_allclose(mixed.shaping, [0, 0, 3, 0])  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_products_are_in_full_precision() -> None:

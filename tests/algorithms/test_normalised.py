@@ -18,6 +18,7 @@ from feasible.algorithms.sac import SAC
 from feasible.algorithms.statistics import Statistics
 from feasible.run.disk import checkpoint
 from feasible.run.drive.lone import Lone
+from feasible.run.drive.programs import Programs
 from feasible.run.folder import RunFolder
 from feasible.sets import Ball
 from tests.algorithms.plain import (
@@ -114,7 +115,12 @@ def test_without_it_no_statistics_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    "algorithm", [ddpg(FrankWolfe(0.1)), ddpg(PolicyGradient()), SOFT], ids=["nfwpo", "ddpg", "sac"]
+    "algorithm",
+    [
+        pytest.param(ddpg(FrankWolfe(0.1)), id="nfwpo"),
+        pytest.param(ddpg(PolicyGradient()), id="ddpg", marks=pytest.mark.slow),
+        pytest.param(SOFT, id="sac"),
+    ],
 )
 def test_observations_in_thousands_are_learned_from(algorithm: Algorithm) -> None:
     """The probe of `test_probes`, with an observation of a thousand times the radius."""
@@ -125,8 +131,13 @@ def test_observations_in_thousands_are_learned_from(algorithm: Algorithm) -> Non
 
 
 def test_restored_it_ends_the_same_bit_for_bit(tmp_path: Path) -> None:
+    algorithm, plant = replace(TOY, normalised=True), toy_plant()
+    programs = Programs(algorithm, plant.spec)
+
     def driver() -> Lone:
-        return Lone(replace(TOY, normalised=True), toy_plant(), seed=3)
+        made = Lone(algorithm, toy_plant(), seed=3)
+        made.programs = programs  # compiled once for all of them
+        return made
 
     whole, first, folder = driver(), driver(), RunFolder(tmp_path)
     whole.start()
@@ -148,7 +159,7 @@ class Thousands(SavedDrift):
         return super()._obs() * np.array([1e3, 1e3, 1.0], np.float32)
 
 
-@pytest.mark.parametrize("make", [fs.NFWPO, fs.SAC])
+@pytest.mark.parametrize("make", [fs.NFWPO, pytest.param(fs.SAC, marks=pytest.mark.slow)])
 def test_files_and_exports_hold_the_statistics(make: type[fs.NFWPO], tmp_path: Path) -> None:
     """In use they stay as training left them, and no action that is executed is outside the raw constraint's set."""
     env = fs.constrain(Thousands(), force)

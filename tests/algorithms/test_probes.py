@@ -116,7 +116,10 @@ def trained(algorithm: Algorithm, spec: Spec, steps: int, scale: float = 1.0) ->
 
 
 # By default one of each kind; the others are the same code with other factors.
-LONGER = ("td3-optlayer", "td3-nfwpo", "sac-proposed", "sac-alpha", "ppo-radial", "ppo-truncated")
+LONGER = (
+    *("ddpg-shaping", "td3-proposed", "td3-optlayer", "td3-nfwpo", "sac-proposed", "sac-alpha"),
+    *("ppo-radial", "ppo-truncated", "trpo-capg"),
+)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """PPO entry by entry: intervals by SciPy's LPs, densities by quadrature, feasible draws, a uniform start, a probe."""
 
+from collections.abc import Callable, Mapping
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -27,6 +29,7 @@ from feasible.sets import (
     WeightedL1Box,
 )
 from feasible.sets.base import ActionSet
+from tests.lazily import Lazily
 
 SMALL = SequentialPPO(horizon=256, minibatch=64, epochs=10, hidden_layers=(16,), head_units=16, rate=3e-3)
 ONES = np.ones(4)
@@ -34,39 +37,49 @@ SIGNS = np.array(np.meshgrid(*[[-1.0, 1.0]] * 4)).reshape(4, -1).T  # the facets
 WEIGHTS = np.array([1.0, -2.0, 0.5, 0.0])
 ROWS, LIMITS = np.random.default_rng(1).normal(size=(5, 4)), np.full(5, 0.9)
 # Each set, and its inequalities and equalities for SciPy.
-SETS: dict[str, tuple[ActionSet, NDArray, NDArray, NDArray | None, NDArray | None, float, float]] = {
-    "box": (Box(-ONES, ONES), np.zeros((0, 4)), np.zeros(0), None, None, -1.0, 1.0),
-    "allocation": (Allocation(1.0, 0 * ONES, 0.6 * ONES), np.zeros((0, 4)), np.zeros(0), ONES[None], ONES[:1], 0, 0.6),
-    "at most": (AllocationAtMost(1.5, 0.1 * ONES, ONES), ONES[None], np.array([1.5]), None, None, 0.1, 1.0),
-    "weighted L1": (
-        WeightedL1Box(WEIGHTS, 1.5, ONES),
-        SIGNS * WEIGHTS[None],
-        np.full(16, 1.5),
-        None,
-        None,
-        -1.0,
-        1.0,
-    ),
-    "positive power": (
-        PositivePowerBox(WEIGHTS, 1.5, ONES),
-        (SIGNS > 0) * WEIGHTS[None],
-        np.full(16, 1.5),
-        None,
-        None,
-        -1.0,
-        1.0,
-    ),
-    "polytope": (Polytope(ROWS, LIMITS, -ONES, ONES), ROWS, LIMITS, None, None, -1.0, 1.0),
-    "with equalities": (
-        Polytope(ROWS, LIMITS, 0 * ONES, ONES, ONES[None], ONES[:1]),
-        ROWS,
-        LIMITS,
-        ONES[None],
-        ONES[:1],
-        0.0,
-        1.0,
-    ),
-}
+SETS: Mapping[str, tuple[ActionSet, NDArray, NDArray, NDArray | None, NDArray | None, float, float]] = Lazily(
+    {
+        "box": lambda: (Box(-ONES, ONES), np.zeros((0, 4)), np.zeros(0), None, None, -1.0, 1.0),
+        "allocation": lambda: (
+            Allocation(1.0, 0 * ONES, 0.6 * ONES),
+            np.zeros((0, 4)),
+            np.zeros(0),
+            ONES[None],
+            ONES[:1],
+            0,
+            0.6,
+        ),
+        "at most": lambda: (AllocationAtMost(1.5, 0.1 * ONES, ONES), ONES[None], np.array([1.5]), None, None, 0.1, 1.0),
+        "weighted L1": lambda: (
+            WeightedL1Box(WEIGHTS, 1.5, ONES),
+            SIGNS * WEIGHTS[None],
+            np.full(16, 1.5),
+            None,
+            None,
+            -1.0,
+            1.0,
+        ),
+        "positive power": lambda: (
+            PositivePowerBox(WEIGHTS, 1.5, ONES),
+            (SIGNS > 0) * WEIGHTS[None],
+            np.full(16, 1.5),
+            None,
+            None,
+            -1.0,
+            1.0,
+        ),
+        "polytope": lambda: (Polytope(ROWS, LIMITS, -ONES, ONES), ROWS, LIMITS, None, None, -1.0, 1.0),
+        "with equalities": lambda: (
+            Polytope(ROWS, LIMITS, 0 * ONES, ONES, ONES[None], ONES[:1]),
+            ROWS,
+            LIMITS,
+            ONES[None],
+            ONES[:1],
+            0.0,
+            1.0,
+        ),
+    }
+)
 
 
 @eqx.filter_jit
@@ -268,8 +281,13 @@ def test_it_learns_the_best_vertex_of_a_moving_set_from_ratios_that_are_one_at_f
         assert np.array([0.6, 0.8]) @ executed > 0.9 * best, (total, executed)
 
 
-@pytest.mark.parametrize("region", [Ball(jnp.zeros(2), 1.0), EllipsoidBox(jnp.eye(2), 1.0, jnp.ones(2))])
-def test_a_set_without_intervals_is_refused(region: ActionSet) -> None:
+@pytest.mark.parametrize(
+    "make",
+    [lambda: Ball(jnp.zeros(2), 1.0), lambda: EllipsoidBox(jnp.eye(2), 1.0, jnp.ones(2))],
+    ids=["ball", "ellipsoid"],
+)
+def test_a_set_without_intervals_is_refused(make: Callable[[], ActionSet]) -> None:
+    region = make()
     spec = Spec(1, jnp.full(2, -1.0), jnp.ones(2), lambda obs: region)
     with pytest.raises(
         ValueError, match=rf"has a {type(region).__name__}; ppo-radial and ppo-projection take every set"

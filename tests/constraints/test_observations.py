@@ -274,7 +274,7 @@ def test_a_table_and_a_choice_alone_are_observations_too() -> None:
         (Choice(), lambda obs: Ball(jnp.zeros(2, jnp.float32), jnp.linspace(0.1, 0.9, 16, dtype=jnp.float32)[obs]), 16),
     ):
         constrained = fs.constrain(env, constraint)
-        agent = fs.NFWPO(constrained, warmup=4, hidden_layers=(4,), batch_size=4).learn(20)  # pyright: ignore[reportArgumentType]
+        agent = fs.NFWPO(constrained, warmup=0, hidden_layers=(4,), batch_size=4).learn(20)  # pyright: ignore[reportArgumentType]
         obs, _ = constrained.reset(seed=0)
         action = agent.predict(obs)
         assert action.shape == (2,)

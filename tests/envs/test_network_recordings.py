@@ -78,17 +78,18 @@ def standardised_distance(
 ) -> np.ndarray:
     """ln(1 + t^2 / 7) of Welch's t, field by field: Student's log-likelihood, so no single field decides.
 
-    Fields that do not vary at all in either sample must be equal and contribute nothing.
+    Fields that do not vary at all in either sample must be equal and contribute nothing. Rows are trials.
     """
     variance = error**2 + other_error**2
     constant = variance < 1e-24
-    np.testing.assert_allclose(mean[constant], other_mean[constant], rtol=0.0, atol=1e-9)
+    np.testing.assert_allclose(np.where(constant, mean - other_mean, 0.0), 0.0, rtol=0.0, atol=1e-9)
     t_squared = (mean - other_mean) ** 2 / np.where(constant, 1.0, variance)
     return np.where(constant, 0.0, np.log1p(t_squared / (RECORDED_EPISODES - 1)))
 
 
 def mean_and_error(episodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return episodes.mean(axis=0), episodes.std(axis=0, ddof=1) / np.sqrt(len(episodes))
+    """Over the episodes, which are the last axis but one."""
+    return episodes.mean(axis=-2), episodes.std(axis=-2, ddof=1) / np.sqrt(episodes.shape[-2])
 
 
 def joint_statistics(
@@ -106,12 +107,10 @@ def joint_statistics(
         episodes = simulate_statistics(STATISTICS["actions"][number], rules, EPISODES, seed=1000 * number)
         recorded_mean = np.concatenate([STATISTICS["mean"][number], STATISTICS["first_step_mean"][number]])
         recorded_error = np.concatenate([STATISTICS["se"][number], STATISTICS["first_step_se"][number]])
-        for trial in range(trials):
-            shuffled = rng.permutation(episodes)
-            rest = mean_and_error(shuffled[RECORDED_EPISODES:])
-            own = mean_and_error(shuffled[:RECORDED_EPISODES])
-            recorded[trial] += standardised_distance(recorded_mean, recorded_error, *rest).sum()
-            ours[trial] += standardised_distance(*own, *rest).sum()
+        shuffled = episodes[rng.permuted(np.tile(np.arange(EPISODES), (trials, 1)), axis=1)]
+        rest, own = mean_and_error(shuffled[:, RECORDED_EPISODES:]), mean_and_error(shuffled[:, :RECORDED_EPISODES])
+        recorded += standardised_distance(recorded_mean, recorded_error, *rest).sum(axis=1)
+        ours += standardised_distance(*own, *rest).sum(axis=1)
     return recorded, ours
 
 

@@ -21,8 +21,8 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
     ("algorithms/ddpg.py", "algorithms/test_ddpg.py::test_the_critic_s_loss_is_that_of_a_plain_loop[optlayer]"): {
         "discount": ("self.discount * batch.continues", "batch.continues"),
         "termination-mask": ("self.discount * batch.continues", "self.discount"),
-        "target-action": ("action = self.rule.target_action(region, action)", "pass"),
-        "stored-action": ("getattr(batch, self.critic_at)", "batch.proposed"),
+        "target-action": ("self._valued(self.rule.target_action(region, action), action)", "action"),
+        "stored-action": ("self._valued(batch.executed, batch.proposed)", "batch.proposed"),
     },
     (
         "algorithms/ddpg.py",
@@ -48,9 +48,15 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "algorithms/ddpg.py",
         "algorithms/test_ddpg.py::test_a_critic_of_proposals_learns_from_them_and_from_the_target_s_output",
     ): {
-        "critic-at": ("getattr(batch, self.critic_at)", "batch.executed"),
-        "target-at": ('if self.critic_at == "executed":', "if True:"),
-        "warm-up-of-proposals": ("return in_the_box(spec, key)", "return super().warmup_proposal(spec, obs, key)"),
+        "critic-at": ("self._valued(batch.executed, batch.proposed)", "batch.executed"),
+        "target-at": (
+            "self._valued(self.rule.target_action(region, action), action)",
+            "self.rule.target_action(region, action)",
+        ),
+        "warm-up-of-proposals": (
+            "return self._valued(super().warmup_proposal(spec, obs, key), in_the_box(spec, key))",
+            "return super().warmup_proposal(spec, obs, key)",
+        ),
     },
     (
         "algorithms/ddpg.py",
@@ -260,10 +266,13 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
     ("sets/ball.py", "sets/test_properties.py::test_answers[together-6]"): {
         "ball-exit": ("half_chord - along", "half_chord + along"),
     },
-    ("solve/qp.py", "solve/test_qp.py::test_the_slope_is_the_projector_along_the_rows_that_bind[0]"): {
+    ("solve/qp.py", "solve/test_qp.py::test_the_slope_is_the_projector_along_the_rows_that_bind[few rows-0]"): {
         "polytope-jacobian": ("working.null @ (pulled - start)", "(pulled - start)"),
     },
-    ("solve/qp.py", "solve/test_qp.py::test_what_is_missing_to_z_is_a_combination_of_rows_that_bind[float64-0]"): {
+    (
+        "solve/qp.py",
+        "solve/test_qp.py::test_what_is_missing_to_z_is_a_combination_of_rows_that_bind[float64-few rows-0]",
+    ): {
         "polytope-multipliers": ("jnp.minimum(full, partial)", "full"),
     },
     ("solve/lp.py", "solve/test_lp.py::test_the_climb_ends_at_the_maximum[float64-0]"): {

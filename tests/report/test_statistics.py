@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jaxtyping import Float
-from rliable import library, metrics
 from scipy import stats
 
 from feasible.report.statistics import (
@@ -38,6 +37,8 @@ def test_the_inter_quartile_mean_is_scipys_trimmed_mean(values: list[float]) -> 
 
 
 def test_intervals_of_the_inter_quartile_mean_are_rliables() -> None:
+    from rliable import library, metrics  # takes seconds, on one worker
+
     ours, matrix = interquartile_mean_interval(columns(scores(1)), DRAWS), scores(1)
     points, intervals = library.get_interval_estimates(
         {"x": matrix},
@@ -52,6 +53,8 @@ def test_intervals_of_the_inter_quartile_mean_are_rliables() -> None:
 
 
 def test_the_probability_of_improvement_is_rliables() -> None:
+    from rliable import library, metrics
+
     x, y = scores(2), scores(1, runs=5)
     ours = probability_of_improvement(columns(x), columns(y), DRAWS)
     points, intervals = library.get_interval_estimates(
@@ -74,6 +77,8 @@ def test_ties_count_half() -> None:
 
 
 def test_performance_profiles_are_rliables() -> None:
+    from rliable import library
+
     matrix, thresholds = scores(1, runs=9), np.linspace(-4, 4, 17)
     ours = performance_profile(columns(matrix), thresholds, DRAWS)
     shares, intervals = library.create_performance_profile({"x": matrix}, thresholds, reps=4000)

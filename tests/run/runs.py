@@ -28,6 +28,8 @@ ROOT = Path(__file__).parents[2]
 METHODS = ("nfwpo", "ddpg-projection")
 SHORT: Options = {"steps": 400, "eval_every": 150, "episodes": 2, "checkpoint_every": 100}
 SMALL: Mapping[str, Plain] = {"hidden_layers": [32], "warmup": 50, "batch_size": 8, "replay_size": 90}
+# Of runs that processes train: without a warm-up, for which each of them would trace and load programs of its own.
+QUICK: Mapping[str, Plain] = {**SMALL, "warmup": 0}
 
 
 class Killed(BaseException):
@@ -68,10 +70,10 @@ def programs_shared() -> Iterator[None]:
     """Runs with equal algorithms and the same constraint share their programs, traced once."""
 
     def share(make: Callable[..., object]) -> Callable[..., object]:
-        made: dict[tuple[str, Constraint], object] = {}
+        made: dict[tuple[str, Constraint, int, int | None], object] = {}
 
         def shared(algorithm: Algorithm | Sequence[Algorithm], spec: Spec) -> object:
-            key = repr(algorithm), spec.constraint
+            key = repr(algorithm), spec.constraint, spec.observation_size, spec.episode_length
             made[key] = made.get(key) or make(algorithm, spec)
             return made[key]
 
@@ -79,7 +81,9 @@ def programs_shared() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("feasible.run.drive.lone.Programs", share(Programs))
-        patch.setattr("feasible.run.drive.lone.compiled_policy", share(compiled_policy))
+        policies = share(compiled_policy)
+        patch.setattr("feasible.run.drive.lone.compiled_policy", policies)
+        patch.setattr("feasible.agents.compiled_policy", policies)
         patch.setattr("feasible.run.drive.population.PopulationPrograms", share(PopulationPrograms))
         yield
 
@@ -91,10 +95,11 @@ def small_run(
     algo: str = "nfwpo",
     steps: int = 1000,
     variant: str = "small",
+    settings: Mapping[str, Plain] = SMALL,
     **intervals: int,
 ) -> RunFolder:
     """The folder of a new small run whose replay wraps around several times."""
-    changes = {**SMALL, "hidden_layers": [16]} if task == "bss-3" else SMALL
+    changes = {**settings, "hidden_layers": [16]} if task == "bss-3" else settings
     intervals = {"eval_every": 250, "episodes": 2, "checkpoint_every": 100} | intervals
     config = configure(task, algo, 0, steps=steps, changes=changes, variant=variant)
     return new_run(out, replace(config, log_every=intervals["eval_every"], **intervals))
@@ -102,7 +107,7 @@ def small_run(
 
 def short_run(out: Path, algo: str = "nfwpo", **others: str) -> RunFolder:
     """The folder of a new run that processes train: lines at steps 150, 300 and 400, checkpoints every 100."""
-    return small_run(out, algo=algo, **SHORT, **others)  # pyright: ignore[reportArgumentType]
+    return small_run(out, algo=algo, settings=QUICK, **SHORT, **others)  # pyright: ignore[reportArgumentType]
 
 
 @contextmanager

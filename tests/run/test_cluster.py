@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
@@ -21,9 +22,7 @@ from feasible.run.launch import Options, grid
 from feasible.run.sweep.ray import Cluster, _carried
 from feasible.run.sweep.sweep import run_all
 from tests.run.gate import FOLDER, MACHINE, PATIENCE, Gates, wait_until
-from tests.run.runs import METHODS, SHORT, SMALL, assert_equal_runs, command, environment, finish
-
-ray = pytest.importorskip("ray", reason="Ray is an extra")
+from tests.run.runs import METHODS, QUICK, SHORT, assert_equal_runs, command, environment, finish
 
 if TYPE_CHECKING:
     from ray.cluster_utils import Cluster as LocalCluster  # pyright: ignore[reportMissingImports]
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.filterwarnings(r"ignore:.*_at_fork:pytest.PytestUnraisableExceptionWarning", r"ignore:os\.fork"),
     pytest.mark.xdist_group("processes"),
+    pytest.mark.skipif(find_spec("ray") is None, reason="Ray is an extra"),
 ]
 MACHINES = ("first", "second")
 SETTINGS = {
@@ -52,11 +52,13 @@ def gates(tmp_path_factory: pytest.TempPathFactory) -> Gates:
 @pytest.fixture(scope="module")
 def machines(cache: Path, gates: Gates) -> Iterator["LocalCluster"]:
     """A head that trains one run at a time, to which machines can be added."""
+    import ray  # only here: to import it takes a second, on every worker
     from ray.cluster_utils import Cluster as LocalCluster  # pyright: ignore[reportMissingImports]
 
     with environment(cache), mock.patch.dict(os.environ, SETTINGS | {FOLDER: str(gates.folder)}):
-        head = {**machine("first"), "include_dashboard": False}
+        head = {**machine("first"), "include_dashboard": False, "wait": False}
         local = LocalCluster(initialize_head=True, head_node_args=head)
+        local.wait_for_nodes(PATIENCE)  # Ray itself would wait half a minute
         yield local
         ray.shutdown()
         local.shutdown()
@@ -69,7 +71,7 @@ def machine(name: str) -> dict[str, object]:
 
 def configs(variant: str, algos: Sequence[str]) -> list[RunConfig]:
     options: Options = {**SHORT, "variant": variant}
-    return grid(["reacher"], algos, [0], changes=SMALL, **options)
+    return grid(["reacher"], algos, [0], changes=QUICK, **options)
 
 
 def crew_of(machines: "LocalCluster", place: str) -> Cluster:
@@ -80,7 +82,8 @@ def test_nothing_is_lost_with_a_machine(
     machines: "LocalCluster", gates: Gates, undisturbed: dict[str, RunFolder], tmp_path: Path
 ) -> None:
     """Each machine is in the middle of a run when one is lost; the other takes that run over, from its checkpoint."""
-    second = machines.add_node(wait=True, **machine("second"))
+    second = machines.add_node(wait=False, **machine("second"))
+    machines.wait_for_nodes(PATIENCE)
     crew = crew_of(machines, str(tmp_path / "runs"))
     folders = crew.prepare(configs("lost", METHODS))
     console = Console(file=io.StringIO(), width=160)
@@ -106,12 +109,13 @@ def test_nothing_is_lost_with_a_machine(
 def test_a_task_of_ones_own_is_carried_to_every_machine(machines: "LocalCluster", cache: Path, tmp_path: Path) -> None:
     """Ray copies the folder of its module, which no other process finds."""
     pytest.importorskip("Box2D", reason="Gymnasium's lander needs it")
-    second = machines.add_node(wait=True, **machine("second"))
+    second = machines.add_node(wait=False, **machine("second"))
+    machines.wait_for_nodes(PATIENCE)
     desk = tmp_path / "desk"
     desk.mkdir()
     shutil.copy(Path(__file__).with_name("lander.py"), desk / "carried.py")
     tasks = ["--tasks", "carried:lander", "--algos", "nfwpo", "--seeds", "0", "1", "--steps", "60"]
-    small = ["--set", "hidden_layers=[16]", "warmup=20", "batch_size=8", "replay_size=90"]
+    small = ["--set", "hidden_layers=[16]", "warmup=0", "batch_size=8", "replay_size=90"]
     where = ["--ray", str(machines.address), "--out", str(tmp_path / "runs")]
     code, printed, complaint = finish(command("compare", *tasks, *small, *where, cache=cache, folder=desk))
     assert (code, complaint) == (0, "")
@@ -157,8 +161,8 @@ def test_a_cluster_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: py
     def nobody(**options: object) -> None:
         raise ConnectionError(f"nobody at {options['address']}")
 
-    monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    monkeypatch.setattr(ray, "init", nobody)
+    monkeypatch.setattr("ray.is_initialized", lambda: False)
+    monkeypatch.setattr("ray.init", nobody)
     with pytest.raises(
         ValueError, match=r"--ray: no Ray cluster answers at '10\.0\.0\.1:6379'; start one with `ray start"
     ):

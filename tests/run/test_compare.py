@@ -16,7 +16,7 @@ from tests.run.runs import METHODS, SMALL, assert_equal_runs, command, environme
 
 pytestmark = pytest.mark.xdist_group("processes")
 
-SETTINGS = ["hidden_layers=[32]", "warmup=50", "batch_size=8", "replay_size=90"]
+SETTINGS = ["hidden_layers=[32]", "warmup=0", "batch_size=8", "replay_size=90"]  # QUICK
 INTERVALS = ["--eval-every", "150", "--episodes", "2", "--checkpoint-every", "100"]
 GRID = ["--tasks", "reacher", "--algos", *METHODS, "--seeds", "0", "--steps", "400"]
 COMPARE = ["compare", *GRID, *INTERVALS, "--variant", "small", "--set", *SETTINGS]
@@ -40,22 +40,30 @@ def test_an_interrupted_comparison_goes_on_and_ends_as_an_undisturbed_one(
         checkpoint.Saved(350, False, (run.metrics.stat().st_size,), ("..",)) for run in runs
     ]
 
-    with environment(cache, gates):
+    # A failure stops no other.
+    state = runs[0].checkpoint / checkpoint.STATE
+    whole = state.read_bytes()
+    state.write_bytes(b"no archive")
+    with environment(cache, gates), pytest.raises(SystemExit) as end:
         main(compare)
+    assert end.value.code == 1
+    said = capsys.readouterr()
+    assert "1 of 2 done, 0 running, 1 failed" in said.out
+    assert "1 of 2 runs failed" in said.err
+    assert "state.feasible is damaged" in said.err
+    finished = checkpoint.read(runs[1].checkpoint)
+    assert finished is not None
+    assert finished.finished
+    before = files(runs[1].path)
+
+    state.write_bytes(whole)
+    with environment(cache, gates):
+        main([*compare, "--jobs", "1"])
     assert "2 of 2 done, 0 running, 0 failed" in capsys.readouterr().out
+    assert files(runs[1].path) == before  # nothing is repeated
     for run, algo in zip(runs, METHODS, strict=True):
         assert gates.starts(run.config().name) == [0, 350]
         assert_equal_runs(run, undisturbed[algo])
-
-    before = {run.path: files(run.path) for run in runs}
-    (runs[0].checkpoint / checkpoint.STATE).write_bytes(b"no archive")
-    with environment(cache), pytest.raises(SystemExit) as end:
-        main([*compare, "--jobs", "1"])
-    assert end.value.code == 1
-    complaint = capsys.readouterr().err
-    assert "1 of 2 runs failed" in complaint
-    assert "state.feasible is damaged" in complaint
-    assert files(runs[1].path) == before[runs[1].path]
 
 
 def test_a_grid_is_every_combination_seed_by_seed() -> None:

@@ -45,7 +45,12 @@ def run(out: Path, algo: str, copies: int, seed: int = 0) -> RunFolder:
 
 
 @pytest.mark.parametrize(
-    ("algo", "copies"), [("ppo-projection", 1), ("ppo-projection", 2), ("trpo-projection", 2), ("focops-projection", 2)]
+    ("algo", "copies"),
+    [
+        ("ppo-projection", 1),
+        ("ppo-projection", 2),
+        *(pytest.param(algo, 2, marks=pytest.mark.slow) for algo in ("trpo-projection", "focops-projection")),
+    ],
 )
 def test_killed_and_resumed_it_ends_as_an_undisturbed_run(algo: str, copies: int, tmp_path: Path) -> None:
     whole, killed = run(tmp_path / "whole", algo, copies), run(tmp_path / "killed", algo, copies)

@@ -32,10 +32,11 @@ from tests.run.toys import Drift, SavedDrift, force
 pytest.importorskip("Box2D", reason="Gymnasium's lander needs it")
 pytestmark = [
     pytest.mark.xdist_group("processes"),
+    pytest.mark.usefixtures("shared_programs"),
     pytest.mark.filterwarnings("ignore:builtin type [Ss]wig.* has no __module__:DeprecationWarning"),
 ]
 SOURCE = Path(__file__).with_name("lander.py")
-SMALL = ["hidden_layers=[16]", "warmup=40", "batch_size=8", "replay_size=90"]
+SMALL = ["hidden_layers=[16]", "warmup=0", "batch_size=8", "replay_size=90"]
 TRAIN = ["train", "--task", "mine:lander", "--algo", "nfwpo", "--set", *SMALL, "--variant", "small"]
 RUN = Path("mine-lander", "nfwpo+small", "seed-0")
 
@@ -94,7 +95,7 @@ class TestCommands:
     def test_a_comparison_on_two_cores_and_its_report(
         self, desk: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        compare = ["compare", "--tasks", "mine:lander", "--algos", "nfwpo", "ddpg-projection", "--seeds", "1"]
+        compare = ["compare", "--tasks", "mine:lander", "--algos", "nfwpo", "--seeds", "1", "2"]
         options = ["--set", *SMALL, "--variant", "small", "--steps", "120", "--jobs", "2", "--out", "compared"]
         code, printed, complaint = finish(command(*compare, *options, cache=cache, folder=desk))
         assert (code, complaint) == (0, "")
@@ -120,7 +121,7 @@ class TestCommands:
 
 
 def test_a_population_of_it(mine: None, tmp_path: Path) -> None:
-    changes: dict[str, Plain] = {"hidden_layers": [8], "warmup": 20, "replay_size": 90}
+    changes: dict[str, Plain] = {"hidden_layers": [8], "warmup": 0, "replay_size": 90}
     configs = [configure("mine:lander", "nfwpo", seed, steps=60, changes=changes) for seed in (0, 1)]
     folders = [new_run(tmp_path, config) for config in configs]
     assert train_together(folders) == []
@@ -217,7 +218,7 @@ def drift(**changes: object) -> fs.Task:
     return fs.Task("drift", Drift, force, **{"steps": 60, "eval_every": 30, "episodes": 1, **changes})  # pyright: ignore[reportArgumentType]
 
 
-SETTINGS = {"hidden_layers": (8,), "warmup": 10, "batch_size": 8, "replay_size": 50}
+SETTINGS = {"hidden_layers": (8,), "warmup": 0, "batch_size": 8, "replay_size": 50}
 
 
 class TestPython:
@@ -395,7 +396,7 @@ def test_a_run_is_named_by_its_task_its_method_and_its_settings(tmp_path: Path) 
     agent.learn(20, run=tmp_path / "run")
     config = RunFolder(tmp_path / "run").config(named=False)
     assert (config.task, config.algo) == ("drift", "ddpg-shaping")
-    assert config.variant == "batch_size=8+hidden_layers=8+replay_size=50+warmup=10"
+    assert config.variant == "batch_size=8+hidden_layers=8+replay_size=50+warmup=0"
 
 
 def test_evaluations_have_the_options_of_the_environment() -> None:

@@ -52,9 +52,16 @@ class _Lost(Mirror):
         super().saved()
 
 
+@pytest.fixture(scope="module")
+def undisturbed_run(tmp_path_factory: pytest.TempPathFactory, shared_programs: None) -> RunFolder:
+    folder = small_run(tmp_path_factory.mktemp("undisturbed"))
+    train(folder)
+    return folder
+
+
 @pytest.mark.parametrize("after", [0, 1, 3])
 @pytest.mark.usefixtures("shared_programs")
-def test_a_run_goes_on_elsewhere(after: int, store: Store, tmp_path: Path) -> None:
+def test_a_run_goes_on_elsewhere(after: int, store: Store, undisturbed_run: RunFolder, tmp_path: Path) -> None:
     lost = RunFolder(tmp_path / "one")
     with pytest.raises(LostError):
         train(lost, _Lost(store, lost, after))
@@ -63,11 +70,9 @@ def test_a_run_goes_on_elsewhere(after: int, store: Store, tmp_path: Path) -> No
     mirror = Mirror(again, NAME, other)
     assert (other.checkpoint / "state.feasible").exists()
     assert train(other, mirror).finished
-    undisturbed = small_run(tmp_path / "undisturbed")
-    train(undisturbed)
     fetched = RunFolder(tmp_path / "fetched")
     again.pull(NAME, fetched.path)
-    assert_equal_runs(fetched, undisturbed)
+    assert_equal_runs(fetched, undisturbed_run)
     assert again.runs() == [NAME]
     # As in a folder: a finished run keeps no replay.
     assert [path.name for path in sorted(fetched.checkpoint.iterdir())] == ["state.feasible"]

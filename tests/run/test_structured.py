@@ -27,6 +27,7 @@ from feasible.run.train import train
 from tests.constraints.structures import REACH, Gears, Goal, in_gear, near
 from tests.run.runs import assert_equal_runs
 
+pytestmark = pytest.mark.usefixtures("shared_programs")
 SMALL: dict[str, Any] = {"hidden_layers": (8,), "warmup": 10, "batch_size": 8, "replay_size": 50}
 GEARS = fs.Task("gears", Gears, in_gear, steps=60, eval_every=30, episodes=2)
 
@@ -83,8 +84,8 @@ def test_an_agent_of_a_goal_learns_predicts_evaluates_and_is_saved(tmp_path: Pat
 
 def test_the_wrapper_executes_all_that_the_driver_lets_pass() -> None:
     """Every action of a policy that explores is judged once more, by the environment."""
-    for env in (goal(), fs.constrain(Gears(), in_gear)):
-        agent = fs.SAC(env, seed=0, **SMALL).learn(30)  # pyright: ignore[reportArgumentType]
+    for agent_of, env in ((fs.NFWPO, goal()), (fs.SAC, fs.constrain(Gears(), in_gear))):
+        agent = agent_of(env, seed=0, **SMALL).learn(30)  # pyright: ignore[reportArgumentType]
         obs, _ = env.reset(seed=3)
         for _ in range(15):
             obs, *_ = env.step(agent.predict(obs))

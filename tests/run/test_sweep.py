@@ -1,45 +1,18 @@
-"""Many runs at once: all end, none is repeated, one that fails stops no other, other settings are refused."""
+"""Many runs at once: other settings are refused, and each has a core. How they end is in `test_compare.py`."""
 
-import io
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from feasible.run.disk import checkpoint
 from feasible.run.folder import RunFolder
 from feasible.run.sweep.processes import Processes, RunProcess
-from feasible.run.sweep.sweep import prepare, run_all
-from tests.run.runs import environment, files, small_run
+from feasible.run.sweep.sweep import prepare
+from tests.run.runs import small_run
 
 pytestmark = pytest.mark.xdist_group("processes")
-
-
-@pytest.fixture
-def console(cache: Path) -> Iterator[Console]:
-    """A place to print to; processes started meanwhile find the code under test and share compiled programs."""
-    with environment(cache):
-        yield Console(file=io.StringIO(), width=160)
-
-
-def test_a_failure_stops_no_other_and_nothing_is_repeated(tmp_path: Path, console: Console) -> None:
-    good = small_run(tmp_path, variant="good", steps=200)
-    bad = small_run(tmp_path, variant="bad", steps=200)
-    bad.checkpoint.mkdir()
-    (bad.checkpoint / checkpoint.STATE).write_bytes(b"no archive")
-    failures = run_all([bad, good], console)
-    assert [failure.folder.path for failure in failures] == [bad.path]
-    assert "damaged" in failures[0].reason
-    finished = checkpoint.read(good.checkpoint)
-    assert finished is not None
-    assert finished.finished
-    before = files(good.path)
-    assert run_all([good], console) == []
-    assert files(good.path) == before
-    assert "1 of 2 done" in console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_a_folder_with_other_settings_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 # The type checker also runs where PyTorch is not installed, and then takes a folder of tests for it.
 
+from pathlib import Path
+
 import gymnasium as gym
 import jax
 import numpy as np
@@ -122,13 +124,14 @@ def test_actions_lie_in_the_disc(agent: str, kind, map: str) -> None:
         assert np.ptp(actions, axis=0).min() > 0.1
 
 
-def test_the_callback_writes_into_the_logger(tmp_path) -> None:
+def test_the_callback_writes_into_the_logger(tmp_path: Path) -> None:
     with as_a_user():
         env = safe(Point(), disc)
         model = SAC("MlpPolicy", env, seed=0, device="cpu", learning_starts=1000)
         model.set_logger(configure(str(tmp_path), ["csv"]))
         violations = Violations(disc)
         model.learn(100, callback=violations, log_interval=1)
+        model.logger.close()
     header, *lines = (tmp_path / "progress.csv").read_text().splitlines()
     last = dict(zip(header.split(","), lines[-1].split(","), strict=True))
     assert float(last["violation/executed_count"]) == 0
@@ -154,14 +157,23 @@ def test_several_copies_and_dict_observations() -> None:
     assert np.linalg.norm(stored - OFFSET * place, axis=-1).max() <= RADIUS + 2e-5
 
 
-def test_normalised_observations_are_refused_unless_unnormalised() -> None:
+def test_normalised_observations_are_refused_unless_unnormalised(tmp_path: Path) -> None:
     with as_a_user():
         env = VecNormalize(DummyVecEnv([lambda: safe(Point(), disc)]))
         with pytest.raises(ValueError, match="VecNormalize normalises the observations"):
             constrained_policy("SAC", env)
-        model = SAC(constrained_policy("SAC", disc), env, seed=0, device="cpu")
+        for agent, kind in (("SAC", SAC), ("TD3", TD3), ("PPO", PPO)):
+            with pytest.raises(ValueError, match="VecNormalize normalises the observations"):
+                kind(constrained_policy(agent, disc), env, device="cpu")
+        model = SAC(constrained_policy("SAC", disc), safe(Point(), disc), seed=0, device="cpu")
+        model.save(tmp_path / "model")
+        with pytest.raises(ValueError, match="VecNormalize normalises the observations"):
+            SAC.load(tmp_path / "model", env=env, device="cpu")
+        model.set_env(env)  # of which the policy does not hear
         with pytest.raises(ValueError, match="VecNormalize normalises the observations"):
             model.learn(10, callback=Violations(disc))
+        rewards_only = VecNormalize(DummyVecEnv([lambda: safe(Point(), disc)]), norm_obs=False)
+        SAC(constrained_policy("SAC", rewards_only), rewards_only, device="cpu")
         with pytest.raises(ValueError, match=r"still change; set env\.training = False"):
             unnormalised(disc, env)
         env.obs_rms.mean, env.obs_rms.var = np.array([0.1, -0.1, 0.0]), np.array([0.5, 0.3, 0.2])

@@ -1,4 +1,4 @@
-"""Jacobians of projections: exact against finite differences, forward equal to reverse, finite everywhere."""
+"""Jacobians of projections and best actions: exact by finite differences, forward equals reverse, finite everywhere."""
 
 import functools
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from feasible.sets import ActionSet, Ball, Box, Polytope, PositivePowerBox, WeightedL1Box
+from feasible.sets import ActionSet, Ball, Box, Polytope, PositivePowerBox, WeightedL1Box, WeightedL1EllipsoidBox
 from tests.sets.cases import at_points, built, case, each_family_in_float32
 from tests.sets.cases import each_family as each
 from tests.sets.families import Family
@@ -92,3 +92,29 @@ def test_derivatives_reach_the_parameters() -> None:
         return Polytope(weights[None], limit[None], -10.0, 10.0).project(z)
 
     np.testing.assert_allclose(jax.jit(jax.jacfwd(touch))(4.0), np.array([1.0, 2.0]) / 5.0, rtol=1e-12)
+
+
+def test_the_best_action_of_a_curved_set_moves_with_its_data() -> None:
+    """In the direction, weights, budget, heats, level and bound; one coordinate heats nothing, as in a knapsack."""
+    rng, n = np.random.default_rng(1), 4
+    data = rng.uniform(0.2, 2.0, (COUNT, 2 * n + 2)) * np.r_[np.ones(2 * n), 1.0, 0.5]
+    g, ways = rng.normal(size=(COUNT, n)), rng.normal(size=(COUNT, 2 * n + 2))
+
+    def best(data: Array, g: Array) -> Array:
+        weights, heats, (budget, level) = data[:n], data[n : 2 * n].at[-1].set(0.0), data[2 * n :]
+        return WeightedL1EllipsoidBox(weights, budget, heats, level, 0.4 * data[n : 2 * n]).maximise_linear(g)
+
+    def along(data: Array, g: Array, way: Array) -> tuple[Array, Array]:
+        return jax.jvp(best, (data, g), (way, way[:n]))
+
+    moved = jax.jit(jax.vmap(along))
+    slopes = np.asarray(moved(data, g, ways)[1])
+
+    def at(step: float) -> np.ndarray:
+        return np.asarray(moved(data + step * ways, g + step * ways[:, :n], ways)[0])
+
+    near, far = ((at(step) - at(-step)) / (2 * step) for step in (1e-6, 3e-6))
+    smooth = np.max(np.abs(near - far), axis=1) < 1e-5
+    assert np.mean(smooth) > 0.8
+    assert np.abs(slopes).max() > 0.5
+    np.testing.assert_allclose(slopes[smooth], near[smooth], atol=1e-6)

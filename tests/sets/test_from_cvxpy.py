@@ -142,7 +142,8 @@ each_precision = [
         id=f"{model.name}-{dtype.__name__}",
         marks=[
             pytest.mark.xdist_group(f"from cvxpy {model.name}"),
-            *([pytest.mark.slow] if model.name == "paraboloid" and dtype == jnp.float32 else []),
+            # Their kernel is asked in float32 by itself (tests/solve/test_conic.py).
+            *([pytest.mark.slow] if model.name in ("friction", "paraboloid") and dtype == jnp.float32 else []),
         ],
     )
     for model in MODELS

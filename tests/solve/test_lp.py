@@ -47,6 +47,22 @@ def test_the_climb_ends_at_the_maximum(equalities: int, dtype: type) -> None:
         assert g[k] @ x[k] == pytest.approx(best, abs=max(slack * 4, 1e-9))
 
 
+def test_the_vertex_moves_with_its_rows() -> None:
+    """Its derivatives in rows and limits against HiGHS at both sides; in the direction there is none."""
+    rng, equalities = np.random.default_rng(4), 2
+    g, rows = rng.normal(size=N), np.concatenate([rng.normal(size=(equalities + 8, N)), np.eye(N), -np.eye(N)])
+    limits = np.concatenate([np.zeros(equalities), 1.0 + rng.random(8 + 2 * N)])
+    turned, moved = 1e-6 * rng.normal(size=rows.shape), 1e-6 * rng.normal(size=limits.shape)
+
+    def height(way: Array, rows: Array, limits: Array) -> Array:
+        return jnp.asarray(g) @ highest_in_polytope(way, jnp.zeros(N), rows, limits, equalities)
+
+    found = jax.jit(jax.grad(height, (0, 1, 2)))(*(jnp.asarray(part) for part in (g, rows, limits)))
+    up, down = (highs(g, rows + sign * turned, limits + sign * moved, equalities) for sign in (1, -1))
+    assert np.sum(found[1] * turned) + found[2] @ moved == pytest.approx(0.5 * (up - down), rel=1e-5)
+    assert not np.any(found[0])
+
+
 @each
 @each_precision
 def test_the_centre_is_that_of_a_largest_ball(equalities: int, dtype: type) -> None:

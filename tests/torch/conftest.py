@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.packages import left_out, marked, one_thread
+from tests.packages import left_out, marked, one_thread, without_a_gpu
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    return left_out("torch", config)
+    return left_out("torch", config) or (collection_path.name == "test_cuda.py" and without_a_gpu()) or None
 
 
 @pytest.hookimpl(tryfirst=True)

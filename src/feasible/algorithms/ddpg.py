@@ -132,7 +132,7 @@ class DDPG(Algorithm[DDPGState]):
 
     @property
     def action_map(self) -> ActionMap:
-        return MAPS[self.map]
+        return MAPS[self.map] if isinstance(self.map, str) else self.map  # merged agents have one of several
 
     @property
     def intervals(self) -> Mapping[str, int]:
@@ -178,9 +178,7 @@ class DDPG(Algorithm[DDPGState]):
         return spec.decide(obs, proposed, intended)
 
     def warmup_proposal(self, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray) -> Float[Array, " n"]:
-        if self.critic_at == "proposed":
-            return in_the_box(spec, key)
-        return super().warmup_proposal(spec, obs, key)
+        return self._valued(super().warmup_proposal(spec, obs, key), in_the_box(spec, key))
 
     def observe(self, state: DDPGState, spec: Spec, transition: Transition) -> DDPGState:
         reward = transition.reward
@@ -275,16 +273,21 @@ class DDPG(Algorithm[DDPGState]):
             if not is_zero(self.target_noise):
                 noisy = self.action_map.target(spec, region, output, self.target_noise * noise)
                 action = jnp.where(self.target_noise > 0, noisy, action)  # merged agents may have none
-            if self.critic_at == "executed":
-                action = self.rule.target_action(region, action)
+            action = self._valued(self.rule.target_action(region, action), action)
             return jnp.min(state.target_critic.values(x, action))
 
         noise = jax.random.normal(key, batch.executed.shape, batch.executed.dtype).clip(-NOISE_REACH, NOISE_REACH)
         target = batch.reward + self.discount * batch.continues * jax.vmap(next_value)(batch.next_obs, noise)
         x = jax.vmap(partial(seen, state.statistics))(batch.obs)
-        values = jax.vmap(critic.values)(x, getattr(batch, self.critic_at))
+        values = jax.vmap(critic.values)(x, self._valued(batch.executed, batch.proposed))
         loss = jnp.sum(jnp.mean(jnp.square(values - target[:, None]), axis=0))
         return loss, {"critic/value": jnp.mean(values[:, 0])}
+
+    def _valued(self, executed: Array, proposed: Array) -> Array:
+        """The one of both that the critic values."""
+        if isinstance(self.critic_at, str):
+            return executed if self.critic_at == "executed" else proposed
+        return jnp.where(self.critic_at, proposed, executed)  # merged agents differ
 
     def policy(self, state: DDPGState, *, explore: bool = False) -> Policy:
         actor = state.target_actor if self.averaged and not explore else state.actor

@@ -68,6 +68,10 @@ class FromRollouts(Algorithm[State]):
         """The observation as the networks see it."""
         return statistics.normalise(obs) if self.normalised else obs
 
+    def absorbed(self, statistics: Statistics, obs: Float[Array, " o"]) -> Statistics:
+        """The statistics with one observation more, where the networks see by them."""
+        return statistics.absorb(obs) if self.normalised else statistics
+
     def estimated(self, taken: Step, critics: Critics) -> tuple[Step, Float[Array, "b g"], Float[Array, "b g"]]:
         """The steps of a rollout in one row, with their standardised advantages and the critics' targets."""
         value, next_value = (values(critics, x) for x in (taken.x, taken.next_x))

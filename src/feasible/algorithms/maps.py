@@ -29,6 +29,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from feasible.algorithms.base import Spec
 from feasible.sets.ball import safe_norm
 from feasible.sets.base import ActionSet
+from feasible.solve.precision import full_precision
 
 Action = Float[Array, " n"]
 
@@ -59,15 +60,18 @@ class Hull(eqx.Module):
     def action(self, y: Float[Array, " d"]) -> Action:
         return self.centre + self.lifted(y)
 
+    @full_precision
     def lifted(self, y: Float[Array, " d"]) -> Action:
         """B y."""
         return y if self._full else self.basis @ y
 
+    @full_precision
     def coordinates(self, point: Action) -> Float[Array, " d"]:
         """B^T (a - c): of the hull's point nearest to a."""
         offset = point - self.centre
         return offset if self._full else offset @ self.basis
 
+    @full_precision
     def widths(self, widths: Action) -> Float[Array, " d"]:
         """Deviations of the actions' coordinates as deviations of y."""
         return widths if self._full else jnp.sqrt(jnp.square(widths) @ jnp.square(self.basis))

@@ -1,15 +1,18 @@
 """Several agents' algorithms as one that can be vmapped over them: what differs becomes an array, one entry an agent.
 
     nfwpo, ddpg-projection, ddpg-optlayer  ->  one DDPG with rule = OneOf(rules, which) and arrays for other numbers
+    td3-projection, td3-proposed, td3-alpha  ->  one with map = OneOfMaps(maps, which) and critic_at an array, too
 
-Numbers (floats) and actor rules may differ; whatever decides shapes or structure must be the same (`alike`).
+Numbers (floats), actor rules, maps and where the critic looks may differ; whatever decides shapes or structure must be
+the same (`alike`).
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, reduce
 from typing import TypeVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +20,10 @@ from jaxtyping import Array, Int
 from numpy.typing import DTypeLike
 
 from feasible.algorithms.actor_rules import Action, ActionGradient, ActorRule
-from feasible.algorithms.base import Algorithm, Metrics
+from feasible.algorithms.base import Algorithm, Metrics, Spec
+from feasible.algorithms.ddpg import DDPG
+from feasible.algorithms.maps import MAPS, ActionMap
+from feasible.algorithms.nets import Output, activated
 from feasible.sets.base import ActionSet
 from feasible.sets.box import Box
 
@@ -47,8 +53,52 @@ class OneOf(ActorRule):
         return self._own([rule.target_action(feasible_set, proposed) for rule in self.rules])
 
     def _own(self, options: Sequence[Array]) -> Array:
-        numbered = enumerate(options[1:], 1)
-        return reduce(lambda kept, option: jnp.where(self.which == option[0], option[1], kept), numbered, options[0])
+        return one_of(self.which, options)
+
+
+class OneOfMaps(ActionMap):
+    """The map number `which`, each with its own output activation; the actor's own is "linear".
+
+    A map is asked about 0 by agents of another: what it has no answer or no derivative to does not reach them.
+    """
+
+    maps: tuple[ActionMap, ...]
+    activations: tuple[Output, ...] = eqx.field(static=True)
+    which: Int[Array, ""]
+
+    def outputs(self, region: ActionSet) -> int:
+        return self.maps[0].outputs(region)
+
+    def bounds(self, spec: Spec, region: ActionSet) -> tuple[Array, Array]:
+        return self.maps[0].bounds(spec, region)
+
+    def point(self, spec: Spec, region: ActionSet, output: Array) -> Action:
+        return self._own(spec, region, output, lambda map, own: map.point(spec, region, own))
+
+    def action(self, spec: Spec, region: ActionSet, output: Array) -> Action:
+        return self._own(spec, region, output, lambda map, own: map.action(spec, region, own))
+
+    def proposed(self, spec: Spec, region: ActionSet, output: Array) -> Action:
+        return self._own(spec, region, output, lambda map, own: map.proposed(spec, region, own))
+
+    def explored(self, spec: Spec, region: ActionSet, output: Array, deviation: Array, normal: Array) -> Action:
+        return self._own(spec, region, output, lambda map, own: map.explored(spec, region, own, deviation, normal))
+
+    def target(self, spec: Spec, region: ActionSet, output: Array, noise: Action | None) -> Action:
+        return self._own(spec, region, output, lambda map, own: map.target(spec, region, own, noise))
+
+    def _own(self, spec: Spec, region: ActionSet, output: Array, asked: Callable[[ActionMap, Array], Action]) -> Action:
+        answers = []
+        for number, (action_map, activation) in enumerate(zip(self.maps, self.activations, strict=True)):
+            own = jnp.where(self.which == number, output, 0.0)
+            answers.append(asked(action_map, activated(activation, own, *action_map.bounds(spec, region))))
+        return one_of(self.which, answers)
+
+
+def one_of(which: Int[Array, ""], options: Sequence[Array]) -> Array:
+    """The option of that number."""
+    numbered = enumerate(options[1:], 1)
+    return reduce(lambda kept, option: jnp.where(which == option[0], option[1], kept), numbered, options[0])
 
 
 def _asked(rule: ActorRule, feasible_set: ActionSet, proposed: Action) -> list[Action]:
@@ -70,10 +120,16 @@ def asks_once(rule: ActorRule) -> bool:
     return len(jax.eval_shape(lambda proposed: _asked(rule, box, proposed), box.low)) == 1
 
 
-def alike(algorithm: Algorithm) -> Hashable:
-    """Equal for algorithms that `merged` can make one of."""
+def alike(algorithm: Algorithm, flat: bool = False) -> Hashable:
+    """Equal for algorithms that `merged` can make one of.
+
+    Where feasible sets are flat, maps into them have fewer outputs than there are actions: those are kept apart.
+    """
     rule = getattr(algorithm, "rule", None)
     plain = replace(algorithm, rule=None) if isinstance(rule, ActorRule) else algorithm
+    if type(plain) is DDPG:
+        outputs = "few" if flat and plain.map != "projection" else "all"
+        plain = replace(plain, map=outputs, output="linear", critic_at="executed")  # pyright: ignore[reportArgumentType]
     leaves, structure = jax.tree.flatten(plain)
     numbers = tuple(float if isinstance(leaf, float) else leaf for leaf in leaves)
     # Rules that ask the critic more than once cannot share their question with others.
@@ -87,8 +143,25 @@ def merged(algorithms: Sequence[Kind], dtype: DTypeLike) -> Kind:
     kinds = {_kind(rule): rule for rule in rules}
     if len(kinds) > 1:
         algorithms = [replace(algorithm, rule=_among(kinds, algorithm.rule)) for algorithm in algorithms]  # pyright: ignore[reportAttributeAccessIssue]
+    algorithms = _with_heads(algorithms)
     leaves, structures = zip(*(jax.tree.flatten(algorithm) for algorithm in algorithms), strict=True)
     return jax.tree.unflatten(structures[0], [_joined(values, dtype) for values in zip(*leaves, strict=True)])
+
+
+def _with_heads(algorithms: Sequence[Kind]) -> Sequence[Kind]:
+    """The algorithms with the same map, output and critic, of which each has its own."""
+    members = [algorithm for algorithm in algorithms if type(algorithm) is DDPG]
+    heads = [(algorithm.map, algorithm.output) for algorithm in members]
+    kinds = list(dict.fromkeys(heads))
+    if len(kinds) > 1:
+        maps, activations = tuple(MAPS[name] for name, _ in kinds), tuple(output for _, output in kinds)
+        numbers = [np.asarray(kinds.index(head), np.int32) for head in heads]
+        of_agents = [OneOfMaps(maps, activations, number) for number in numbers]  # pyright: ignore[reportArgumentType]
+        pairs = zip(members, of_agents, strict=True)
+        members = [replace(algorithm, map=own, output="linear") for algorithm, own in pairs]  # pyright: ignore[reportArgumentType]
+    if len({algorithm.critic_at for algorithm in members}) > 1:
+        members = [replace(a, critic_at=np.asarray(a.critic_at == "proposed")) for a in members]  # pyright: ignore[reportArgumentType]
+    return members or algorithms  # pyright: ignore[reportReturnType] -- those that are alike are of one type
 
 
 def _among(kinds: Mapping[Hashable, object], rule: object) -> OneOf:

@@ -24,6 +24,13 @@ def leaky_relu(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 HIDDEN: dict[Hidden, Callable[[Array], Array]] = {"relu": jax.nn.relu, "leaky_relu": leaky_relu, "tanh": jnp.tanh}
 
 
+def activated(output: Output, x: Float[Array, " n"], low: Float[Array, " n"], high: Float[Array, " n"]) -> Array:
+    """What an actor puts out, of what its last layer does: see `Actor`."""
+    if output == "tanh":
+        return 0.5 * (high + low) + 0.5 * (high - low) * jnp.tanh(x)
+    return x if output == "linear" else HIDDEN[output](x)
+
+
 class Dense(eqx.Module):
     """x -> x W + b."""
 
@@ -65,10 +72,7 @@ class Actor(eqx.Module):
         x = obs
         for layer in self.layers[:-1]:
             x = HIDDEN[self.hidden](layer(x))
-        x = self.layers[-1](x)
-        if self.output == "tanh":
-            return 0.5 * (high + low) + 0.5 * (high - low) * jnp.tanh(x)
-        return x if self.output == "linear" else HIDDEN[self.output](x)
+        return activated(self.output, self.layers[-1](x), low, high)
 
 
 class Critic(eqx.Module):

@@ -186,7 +186,7 @@ class OnPolicy(FromRollouts[OnPolicyState]):
             transition.terminated,
             transition.terminated | transition.truncated,
         )
-        new = record(state.rollout, step), state.statistics.absorb(transition.obs)
+        new = record(state.rollout, step), self.absorbed(state.statistics, transition.obs)
         return eqx.tree_at(lambda s: (s.rollout, s.statistics), state, new)
 
     def taken(self, state: OnPolicyState, spec: Spec) -> Step:

@@ -119,7 +119,7 @@ class SequentialPPO(FromRollouts[SequentialState]):
             transition.terminated,
             transition.terminated | transition.truncated,
         )
-        new = record(state.rollout, step), state.statistics.absorb(transition.obs)
+        new = record(state.rollout, step), self.absorbed(state.statistics, transition.obs)
         return eqx.tree_at(lambda s: (s.rollout, s.statistics), state, new)
 
     def batch(self, state: SequentialState, spec: Spec) -> SequentialBatch:

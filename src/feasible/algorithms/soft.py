@@ -117,7 +117,10 @@ class SoftActorCritic(Algorithm[State]):
             batch_key, key = jax.random.split(key)
             return learn(learners, batch(batch_key), key)
 
-        learners, metrics = jax.lax.scan(once, learners, jax.random.split(key, self.updates))
+        keys = jax.random.split(key, self.updates)
+        if self.updates == 1:  # a loop would hide from the driver what is drawn in it, and copy what it carries
+            return once(learners, keys[0])
+        learners, metrics = jax.lax.scan(once, learners, keys)
         return learners, jax.tree.map(jnp.mean, metrics)
 
     def stepped(

@@ -6,6 +6,7 @@ that training did before it but the policy, and training depends on no evaluatio
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from gymnasium.spaces.utils import flatdim
@@ -57,25 +58,40 @@ def evaluate(act: Policy, policy: PyTree[Array], env: ConstrainedVectorEnv, seed
     return Evaluation(tuple(returns.tolist()), float(violations.max()))
 
 
-def evaluate_agents(driver: Lone | Population, env: ConstrainedVectorEnv, episodes: int) -> dict[int, Evaluation]:
-    """By agent that has not failed, before or now: its evaluation at the present step.
+class AgentsEvaluation:
+    """An evaluation of a driver's agents as they are now: prepared by its thread, played by any, told by its thread.
 
-    Plays `episodes` episodes of every agent in `env`, which has as many copies for each, agent by agent.
+    Plays `episodes` episodes of every agent that has not failed in `env`, which has as many copies for each, agent by
+    agent. It changes nothing of the driver until it is told, so the driver may go on meanwhile.
     """
-    seeds = [s for seed in driver.seeds for s in evaluation_seeds(seed, driver.step, episodes)]
 
-    def refuse(copy: int, error: Exception) -> slice:
-        agent = copy // episodes
-        driver.fail(agent, error)
-        return slice(agent * episodes, (agent + 1) * episodes)
+    def __init__(self, driver: Lone | Population, env: ConstrainedVectorEnv, episodes: int) -> None:
+        self.step, self.live = driver.step, driver.live.copy()
+        self._env, self._episodes, self._act = env, episodes, driver.acting(episodes)
+        self._seeds = [s for seed in driver.seeds for s in evaluation_seeds(seed, driver.step, episodes)]
+        self._refused: dict[int, Exception] = {}
 
-    returns, violations = play(driver.acting(episodes), env, seeds, refuse, np.repeat(~driver.live, episodes))
-    by_agent = zip(returns.reshape(-1, episodes).tolist(), violations.reshape(-1, episodes), strict=True)
-    return {
-        agent: Evaluation(tuple(own), float(violations.max()))
-        for agent, (own, violations) in enumerate(by_agent)
-        if driver.live[agent]
-    }
+    def play(self) -> Self:
+        """Play the episodes."""
+        left_out = np.repeat(~self.live, self._episodes)
+        self._returns, self._violations = play(self._act, self._env, self._seeds, self._refuse, left_out)
+        return self
+
+    def tell(self, driver: Lone | Population) -> dict[int, Evaluation]:
+        """By agent: its evaluation, after it was played; the driver hears of those that cannot go on."""
+        for agent, error in self._refused.items():
+            self.live[agent] = False
+            if driver.live[agent]:
+                driver.fail(agent, error)
+        returns = self._returns.reshape(-1, self._episodes).tolist()
+        violations = self._violations.reshape(-1, self._episodes).max(axis=1).tolist()
+        agents = np.flatnonzero(self.live).tolist()
+        return {agent: Evaluation(tuple(returns[agent]), violations[agent]) for agent in agents}
+
+    def _refuse(self, copy: int, error: Exception) -> slice:
+        agent = copy // self._episodes
+        self._refused[agent] = error
+        return slice(agent * self._episodes, (agent + 1) * self._episodes)
 
 
 def _stop(copy: int, error: Exception) -> slice:
@@ -112,6 +128,8 @@ def play(
                 given_up[refuse(copy, error)] = True
         if given_up.any():
             running &= ~given_up
+            if not running.any():
+                break
             # Some action that the simulator can step with: that of a copy which goes on.
             actions = np.where(given_up[:, None], actions[np.argmax(running)], actions)
         np.maximum(largest, violations, out=largest, where=running)

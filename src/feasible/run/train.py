@@ -7,12 +7,15 @@ config.json, metrics.jsonl, policy.feasible, a last checkpoint.
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import jax
+import numpy as np
+from jaxtyping import Bool
 
 from feasible.algorithms.base import Spec
 from feasible.algorithms.description import build_algorithm
@@ -27,11 +30,13 @@ from feasible.run.drive.lone import Lone
 from feasible.run.drive.memory import check_memory
 from feasible.run.drive.plant import plant_of
 from feasible.run.drive.population import Population
-from feasible.run.evaluate import evaluate_agents
+from feasible.run.evaluate import AgentsEvaluation
 from feasible.run.folder import RunFolder, about_spec
 from feasible.run.policy import save_policy
-from feasible.run.watch import Line, Watcher
+from feasible.run.watch import Watcher
 
+Lines = list[dict[str, float | list[float]]]
+"""By agent: what a line of its metrics will have."""
 ENDS = (NotFiniteError, InfeasibleActionError, EmptySetError, InvalidStepError)
 
 
@@ -132,7 +137,8 @@ def _train_together(
 class Training:
     """Runs whose state has one home, or, without folders and home, a run that leaves nothing behind.
 
-    Evaluations are played in `env`; without one there are none.
+    Evaluations are played in `env`; without one there are none. Those of a population are played by another thread
+    while it trains on, until the next event; so a checkpoint that falls on an evaluation is saved at the next event.
     """
 
     def __init__(
@@ -150,6 +156,10 @@ class Training:
         self.config = configs[0]  # of what all share
         self.told: set[int] = set()
         self.saved: int | None = None
+        self._player = ThreadPoolExecutor(1, "evaluation")
+        self._played: tuple[Callable[[], AgentsEvaluation], Lines] | None = None
+        """An evaluation whose end is waited for by a call, and the lines that it will stand in."""
+        self._save_due = False
 
     def to_the_end(self) -> Outcome:
         """From where the driver is, if it has begun, or from the last checkpoint, or from the beginning."""
@@ -157,17 +167,19 @@ class Training:
         self._begin()
         self.clock, self.clock_step = time.perf_counter(), driver.step
         self._tell_failures()
-        with halted_by(driver, (signal.SIGINT, signal.SIGTERM)):
+        with self._player, halted_by(driver, (signal.SIGINT, signal.SIGTERM)):
             while driver.step < config.steps and driver.live.any() and not driver.halted:
                 event = self._next_event()
                 driver.advance(event, self.watcher.advanced)
                 if driver.step == event:
                     last = event == config.steps
                     self._report(evaluated=last or event % config.eval_every == 0, last=last)
-                    if not last and event % config.checkpoint_every == 0:
+                    self._save_due |= not last and event % config.checkpoint_every == 0
+                    if self._save_due and self._played is None:
                         self._save_soon()
                 if driver.plant.awaited is not None and driver.plant.restorable:
                     self._save()
+            self._end_evaluation()
             finished = driver.step >= config.steps or not driver.live.any()
             if finished:
                 self._finish()
@@ -211,27 +223,44 @@ class Training:
 
     def _report(self, *, evaluated: bool, last: bool) -> None:
         driver, config = self.driver, self.config
-        lines: list[dict[str, float | list[float]]] = [{} for _ in self.configs]
+        self._end_evaluation()
+        lines: Lines = [{} for _ in self.configs]
         if last or driver.step % config.log_every == 0:
             rate = (driver.step - self.clock_step) / (time.perf_counter() - self.clock)
             for line, report in zip(lines, driver.tally.reports(), strict=True):
                 line |= {**report, "time/steps_per_second": rate}
         if evaluated and self.env is not None:
-            begun = time.perf_counter()
-            for agent, evaluation in evaluate_agents(driver, self.env, config.episodes).items():
-                lines[agent] |= evaluation.metrics()
-            self.watcher.evaluated(driver.step, time.perf_counter() - begun)
-        self._tell_failures()
-        for agent, line in enumerate(lines):
-            if line and driver.live[agent]:
-                self._log(agent, {"step": driver.step, **line})
-        if any(lines):
+            evaluation = AgentsEvaluation(driver, self.env, config.episodes)
+            beside = isinstance(driver, Population) and not last and not self._save_due
+            self._played = self._player.submit(evaluation.play).result if beside else evaluation.play, lines
+            if not beside:
+                self._end_evaluation()
+        else:
+            self._tell_failures()
+            self._log(driver.step, driver.live, lines)
+        if evaluated or any(lines):
             self.clock, self.clock_step = time.perf_counter(), driver.step
 
-    def _log(self, agent: int, line: Line) -> None:
-        for folder in self.folders[agent : agent + 1]:
-            folder.log(line)
-        self.watcher.logged(self.configs[agent], line)
+    def _end_evaluation(self) -> None:
+        """Wait for the evaluation that has been begun, if any, and log it."""
+        if self._played is None:
+            return
+        begun, (played, lines), self._played = time.perf_counter(), self._played, None
+        evaluation = played()
+        for agent, found in evaluation.tell(self.driver).items():
+            lines[agent] |= found.metrics()
+        self.watcher.evaluated(evaluation.step, time.perf_counter() - begun)
+        self._tell_failures()
+        self._log(evaluation.step, evaluation.live, lines)
+
+    def _log(self, step: int, live: Bool[np.ndarray, " agents"], lines: Lines) -> None:
+        """Write a line of each run that was live at a step."""
+        for agent, numbers in enumerate(lines):
+            if numbers and live[agent]:
+                line = {"step": step, **numbers}
+                for folder in self.folders[agent : agent + 1]:
+                    folder.log(line)
+                self.watcher.logged(self.configs[agent], line)
 
     def _tell_failures(self) -> None:
         for agent in sorted(self.driver.failures.keys() - self.told):
@@ -240,6 +269,7 @@ class Training:
 
     def _save_soon(self) -> None:
         """Save now, or, where only the beginnings of episodes can be saved, at the next one."""
+        self._save_due = False
         plant = self.driver.plant
         if plant.restorable or not plant.exact:
             self._save()

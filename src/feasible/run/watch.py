@@ -32,7 +32,7 @@ class Watcher:
         """With every line of every run's metrics."""
 
     def evaluated(self, step: int, seconds: float) -> None:
-        """After every evaluation, with how long it took."""
+        """After every evaluation, with how many seconds training waited for it."""
 
     def failed(self, config: RunConfig, reason: str) -> None:
         """Once for each run of a population that cannot go on, when the others' next lines are due."""

@@ -3,11 +3,13 @@
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 # The type checker also runs where Stable-Baselines3 is not installed.
 
+import sys
 from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
@@ -58,3 +60,17 @@ def check_raw(env: VecEnv | None, constraint: Constraint) -> None:
             "meaning changes; use VecNormalize(env, norm_obs=False), or settle its statistics (env.training = False) "
             "and pass unnormalised(constraint, env)."
         )
+
+
+def environment_of_the_maker() -> VecEnv | None:
+    """The environment of the algorithm that is making its policy, found among the calls that led here.
+
+    Stable-Baselines3 tells policies the spaces of their environment and not the environment.
+    """
+    frame = sys._getframe()
+    while frame is not None:
+        maker = frame.f_locals.get("self")
+        if isinstance(maker, BaseAlgorithm):
+            return maker.env  # pyright: ignore[reportOptionalMemberAccess]
+        frame = frame.f_back
+    return None

@@ -38,7 +38,7 @@ from stable_baselines3.td3.policies import TD3Policy
 from feasible.constraints import Constraint
 from feasible.constraints.action_box import in_action_box, one_dimensional
 from feasible.errors import unknown
-from feasible.sb3.normalised import check_raw
+from feasible.sb3.normalised import check_raw, environment_of_the_maker
 from feasible.torch import MappedGaussian, project
 from feasible.torch.crossing import Tensor
 from feasible.torch.layer import MAPS
@@ -56,7 +56,7 @@ class Rule:
 def constrained_policy(
     algorithm: str, constraint: "Constraint | gym.Env | VecEnv", map: str = "radial", *, noise: float = 0.0
 ) -> type[BasePolicy]:
-    """The policy class of "SAC", "TD3" (and DDPG) or "PPO" whose actions are feasible by construction.
+    """The policy class of "SAC", "TD3" (and DDPG) or "PPO" (and A2C) whose actions are feasible by construction.
 
     >>> SAC(constrained_policy("SAC", constraint, map="radial"), safe(env, constraint))
 
@@ -167,11 +167,12 @@ class FeasibleTD3Actor(TD3Actor):
 
 
 class _OfTheSpace:
-    """Dict observations get the extractor that Stable-Baselines3 has for them."""
+    """Observations that are normalised are refused; dicts get the extractor that Stable-Baselines3 has for them."""
 
     rule: Rule
 
     def __init__(self, observation_space: gym.Space, action_space: gym.Space, *arguments: Any, **settings: Any):
+        check_raw(environment_of_the_maker(), self.rule.constraint)
         if isinstance(observation_space, gym.spaces.Dict):
             settings.setdefault("features_extractor_class", CombinedExtractor)
         super().__init__(observation_space, action_space, *arguments, **settings)  # pyright: ignore[reportCallIssue]

@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.compiling import inlined_or_soon
 from feasible.sets.arguments import Numbers
+from feasible.solve.precision import full_precision
 
 if TYPE_CHECKING:
     from feasible.sets.box import Bound
@@ -49,7 +50,7 @@ def compiled(method: Callable[..., Answer]) -> Callable[..., Answer]:
 
     Inside an outer transformation the call is inlined, so it costs nothing there.
     """
-    traced = inlined_or_soon(method)
+    traced = inlined_or_soon(full_precision(method))
 
     @functools.wraps(method)
     def call(self: "ActionSet", *points: Numbers) -> Answer:
@@ -73,7 +74,7 @@ def rows(name: str, count: int) -> tuple[str, ...]:
 
 def drawn(method: Callable[[Owner, PRNGKeyArray], Array]) -> Callable[[Owner, PRNGKeyArray], Array]:
     """Compile a method of a random key once."""
-    return inlined_or_soon(method)
+    return inlined_or_soon(full_precision(method))
 
 
 @jax.tree_util.register_pytree_node_class
@@ -117,6 +118,11 @@ SHOWN = 16  # numbers
 
 class ActionSet(eqx.Module):
     """One non-empty, closed, bounded, convex set of actions in R^dim."""
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = full_precision(cls.__init__)  # what a set works out beforehand is to be exact, too
 
     if not TYPE_CHECKING:
 

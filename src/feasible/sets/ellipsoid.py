@@ -13,6 +13,7 @@ from feasible.sets.box import Bound, box_exit, narrower
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.solve.breakpoints import clamp
 from feasible.solve.exact import exact_spectrum
+from feasible.solve.precision import full_precision
 from feasible.solve.splitting import Projection, minimise_over_intersection
 from feasible.solve.two_budgets import Budgets, highest_in_budgets, nearest_in_budgets
 
@@ -103,7 +104,8 @@ class EllipsoidBox(ActionSet):
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
         if self.eigenvectors is None:
-            return jnp.sign(g) * highest_in_budgets(self._budgets(jnp.abs(g)))
+            side = jnp.where(g < 0, -1.0, 1.0).astype(self.dtype)
+            return side * highest_in_budgets(self._budgets(side * g))
         return self._minimise(g, curvature=0.0)
 
     @compiled
@@ -280,6 +282,7 @@ def _nearest_and_price(
 
 
 @_nearest_and_price.defjvp
+@full_precision
 def _(
     primals: tuple[Array, Array, Array, Array, Array], tangents: tuple[Array, Array, Array, Array, Array]
 ) -> tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]]:

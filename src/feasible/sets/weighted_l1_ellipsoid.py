@@ -80,7 +80,8 @@ class WeightedL1EllipsoidBox(ActionSet):
 
     @compiled
     def maximise_linear(self, g: Float[Array, " n"]) -> Float[Array, " n"]:
-        return jnp.sign(g) * highest_in_budgets(self._budgets(jnp.abs(g)))
+        side = jnp.where(g < 0, -1.0, 1.0).astype(self.dtype)
+        return side * highest_in_budgets(self._budgets(side * g))
 
     @compiled
     def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:

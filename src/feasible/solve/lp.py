@@ -8,6 +8,7 @@ simplex method that may start anywhere. Every iterate is feasible and none is wo
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.lax import stop_gradient
 from jaxtyping import Array, Bool, Float, Int
 
 from feasible.solve.working_set import WorkingSet, hold_equalities, independence
@@ -29,8 +30,10 @@ def highest_in_polytope(
 ) -> Float[Array, " n"]:
     """argmax g . x over {x : rows x <= limits, the first `equalities` rows with equality}, from a feasible start.
 
-    At most 10 (m + n) steps of O(m n); for g = 0 the answer is `start`.
+    At most 10 (m + n) steps of O(m n); for g = 0 the answer is `start`. Its derivative is the vertex's in the rows that
+    it holds; in g it is zero.
     """
+    live, (g, start, rows, limits) = (rows, limits), stop_gradient((g, start, rows, limits))
     m, n = rows.shape
     inequality = jnp.arange(m) >= equalities
     peak = jnp.max(jnp.abs(g))
@@ -66,6 +69,7 @@ def highest_in_polytope(
         )
 
     climb = jax.lax.while_loop(unfinished, step, first)
+    rows, limits = live
     gaps = jnp.where(climb.working.held, rows @ climb.x - limits, 0.0)
     return climb.x - gaps @ climb.working.inverse
 

@@ -60,9 +60,10 @@ def nearest_in_budgets(given: Budgets) -> Float[Array, " n"]:
 
 
 def highest_in_budgets(given: Budgets) -> Float[Array, " n"]:
-    """A maximiser of worth . x; coordinates that earn nothing stay at zero."""
+    """A maximiser of worth . x, with exact derivatives where it is unique; what earns nothing stays at zero."""
     fixed = stop_gradient(given)
-    return _finished(_searched(fixed, curvature=0.0), fixed)
+    search = _searched(fixed, curvature=0.0)
+    return _moving_maximiser(given, fixed, stop_gradient(_finished(search, fixed)), stop_gradient(search))
 
 
 def energy(heat: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, ""]:
@@ -72,10 +73,7 @@ def energy(heat: Float[Array, " n"], x: Float[Array, " n"]) -> Float[Array, ""]:
 def _searched(given: Budgets, *, curvature: float) -> _Search:
     worth, _, heat, most, _ = given
     dtype, eps = worth.dtype, jnp.finfo(worth.dtype).eps
-    # In units of the worth, which a linear maximiser does not depend on: no multiplier is far from what x is about.
-    peak = jnp.max(worth)
-    unit = jnp.where((peak > 0) & (curvature == 0.0), peak, 1.0)
-    given = given._replace(worth=worth / unit)
+    given = given._replace(worth=worth / _unit(worth)) if curvature == 0.0 else given
     # An m at which no coordinate heats more than its share; those that never do need none.
     hot = heat * most**2 * given.worth.shape[0] > 1.0
     slope = jnp.where(hot, heat, 1.0)
@@ -116,6 +114,12 @@ def _searched(given: Budgets, *, curvature: float) -> _Search:
         )
 
     return jax.lax.while_loop(unfinished, advance, begun)
+
+
+def _unit(worth: Float[Array, " n"]) -> Float[Array, ""]:
+    """What a linear maximiser does not depend on: in such units no multiplier is far from what x is about."""
+    peak = jnp.max(worth)
+    return jnp.where(peak > 0, peak, 1.0)
 
 
 def _next(search: _Search, given: Budgets, curvature: float) -> Float[Array, ""]:
@@ -228,3 +232,39 @@ def _with_derivatives(given: Budgets, fixed: Budgets, x: Float[Array, " n"], sea
     hotter = jnp.where(heats, (heating - spending * mixed / heavy) / jnp.where(heats, rest, 1.0), 0.0)
     dearer = jnp.where(pays, (spending - mixed * hotter) / heavy, 0.0)
     return x + moved - give * (weights * dearer + pull * hotter)
+
+
+def _moving_maximiser(given: Budgets, fixed: Budgets, x: Float[Array, " n"], search: _Search) -> Float[Array, " n"]:
+    """A maximiser, moving with the data as in `_with_derivatives`; only coordinates that heat give way smoothly.
+
+    One without heat that is filled in part holds the price where it earns what it weighs, and takes what the others
+    leave of the linear budget.
+    """
+    unit, price, m = _unit(fixed.worth), search.found.price, search.m
+    bend = m * fixed.heat
+    curved = bend > 0
+    weights = jnp.zeros_like(x) if fixed.weights is None else fixed.weights
+    heavier = jnp.zeros_like(x) if given.weights is None else given.weights - weights
+    net = fixed.worth / unit - price * weights
+    even = jnp.abs(net) <= 64 * jnp.finfo(x.dtype).eps * price * weights
+    part = ~curved & even & (x > 0) & (x < fixed.most) & (weights > 0)
+    free = curved & ~((net < 0) | (net > bend * fixed.most))
+    full = ~part & (net > bend * fixed.most)
+    give, pull = jnp.where(free, 1.0 / jnp.where(free, bend, 1.0), 0.0), fixed.heat * x
+    hotter = given.heat - fixed.heat
+    push = (given.worth - fixed.worth) / unit - price * heavier - m * x * hotter
+    moved = give * push + jnp.where(full, given.most - fixed.most, 0.0)
+    heating = jnp.sum(pull * moved) + 0.5 * jnp.sum(x**2 * hotter)
+    spending = jnp.sum(weights * moved) + jnp.sum(x * heavier) - (given.budget - fixed.budget)
+    steep, heavy, mixed = jnp.sum(give * pull**2), jnp.sum(give * weights**2), jnp.sum(give * weights * pull)
+    held = jnp.sum(jnp.where(part, weights**2, 0.0))
+    pays = search.found.charged & (heavy > 0) & ~(held > 0)
+    rest = steep - jnp.where(pays, mixed**2 / jnp.where(pays, heavy, 1.0), 0.0)
+    heats = (search.rounds > 0) & (rest > 1e3 * jnp.finfo(x.dtype).eps * steep)
+    asked = jnp.sum(jnp.where(part, weights * push, 0.0)) / jnp.where(held > 0, held, 1.0)
+    taken = jnp.where(pays, spending / jnp.where(pays, heavy, 1.0), asked)
+    warmer = jnp.where(heats, (heating - mixed * taken) / jnp.where(heats, rest, 1.0), 0.0)
+    dearer = jnp.where(pays, (spending - mixed * warmer) / jnp.where(pays, heavy, 1.0), asked)
+    moved = moved - give * (weights * dearer + pull * warmer)
+    left = jnp.sum(weights * moved) + jnp.sum(x * heavier) - (given.budget - fixed.budget)
+    return x + moved - jnp.where(part, weights * left / jnp.where(held > 0, held, 1.0), 0.0)

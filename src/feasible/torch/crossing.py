@@ -3,46 +3,42 @@
 A function f(set, x_1, ..., x_k) of one state becomes two compiled programs of batches, its value and its pullback. The
 pullback computes the value again: a projection keeps some 60 small arrays for its derivative, and to hand them over
 costs more than to compute them. Programs are compiled once per function, structure of the set, shapes and dtype.
-
-A tensor on a GPU crosses by DLPack both ways, without a copy and in the order of PyTorch's stream. On the CPU it
-crosses as the NumPy view of its memory, without a copy too and at a tenth of what JAX's import of DLPack costs; answers
-come back by DLPack where they are large, while few numbers are copied, which takes a fifth of the time. Answers are
-fresh memory that nothing in JAX refers to, so PyTorch may write to them.
+How tensors become arrays is said in `feasible.torch.memory`.
 """
 
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 # The type checker also runs where PyTorch is not installed, and then takes this folder for it.
 
-import contextlib
 import functools
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import jax
-import numpy as np
 import torch
 from jax._src import xla_bridge  # JAX has no public way to ask whether it has started
 from jaxtyping import Array
+from torch.autograd import forward_ad
 
 from feasible.algorithms.base import in_precision
 from feasible.constraints import Constraint
 from feasible.sets.base import ActionSet
+from feasible.solve.precision import full_precision
+from feasible.torch.memory import Tensor, across, back, surroundings
 
-Tensor: TypeAlias = torch.Tensor
 Observations: TypeAlias = Any
 """A tensor, or a dict or tuple of them, one row per state."""
 SetFunction: TypeAlias = Callable[..., Array | tuple[Array, ...]]
 """Of a set and of arrays, all of one state."""
 
 DTYPES = (torch.float32, torch.float64)
-FEW = 65_536  # numbers that are copied faster than they are handed over
 
 
 class Program:
     """A function of sets, compiled for batches; `constraint` gives the sets, None where the set is an argument."""
 
     def __init__(self, function: SetFunction, constraint: Constraint | None):
+        @full_precision
         def value(region: ActionSet | None, obs: Any, *arrays: Array) -> tuple[Array, ...]:
             def one(obs: Any, *points: Array) -> tuple[Array, ...]:
                 found = constraint(obs) if constraint is not None else region
@@ -53,6 +49,7 @@ class Program:
 
             return jax.vmap(one)(obs, *arrays)
 
+        @full_precision
         def pullback(
             wanted: tuple[int, ...],
             structure: Any,
@@ -66,17 +63,18 @@ class Program:
                     every[place] = array
                 return value(region, *split(structure, every))
 
-            return jax.vjp(of_wanted, *(given[place] for place in wanted))[1](cotangents)
+            return _fresh(jax.vjp(of_wanted, *(given[place] for place in wanted))[1](cotangents))
 
         def flat_value(structure: Any, region: ActionSet | None, given: Sequence[Array]) -> tuple[Array, ...]:
-            return value(region, *split(structure, given))
+            return _fresh(value(region, *split(structure, given)))
 
         self._value = jax.jit(flat_value, static_argnums=0)
         self._pullback = jax.jit(pullback, static_argnums=(0, 1))
 
     def value(self, structure: Any, region: ActionSet | None, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
         with surroundings(tensors[-1]):
-            return back(self._value(structure, region, [across(tensor) for tensor in tensors]))
+            given = [across(tensor) for tensor in tensors]  # held until PyTorch's stream waits for who reads them
+            return back(self._value(structure, region, given))
 
     def pullback(
         self,
@@ -90,6 +88,10 @@ class Program:
         with surroundings(tensors[-1]):
             given, cotangent = [across(t) for t in tensors], tuple(across(t) for t in cotangents)
             return back(self._pullback(wanted, structure, region, given, cotangent))
+
+
+_fresh = jax.lax.optimization_barrier
+"""Answers in memory of their own: JAX hands an argument that a program returns unchanged back as it came."""
 
 
 def split(structure: Any, given: Sequence[Array]) -> tuple[Any, ...]:
@@ -108,12 +110,33 @@ class Crossing(torch.autograd.Function):
         return program.value(structure, region, tensors)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *cotangents: Tensor) -> tuple[Tensor | None, ...]:
-        needs = ctx.needs_input_grad[3:]
+        needs, tensors = ctx.needs_input_grad[3:], ctx.saved_tensors
         wanted = tuple(place for place, need in enumerate(needs) if need)
-        found = iter(ctx.program.pullback(wanted, ctx.structure, ctx.region, ctx.saved_tensors, cotangents))
+        answers = ctx.program.pullback(wanted, ctx.structure, ctx.region, tensors, cotangents)
+        if torch.is_grad_enabled():  # create_graph=True
+            answers = FirstOrder.apply(len(answers), *answers, *tensors, *cotangents)
+        found = iter(answers)
         return None, None, None, *(next(found) if need else None for need in needs)
+
+
+class FirstOrder(torch.autograd.Function):
+    """Gradients as they are, which depend on the tensors after them in a way that is not known here.
+
+    Projections on polytopes, ellipsoids and intersections are linearised at their answer: the first derivative is
+    exact, and the derivative of it is not the second.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, count: int, *tensors: Tensor) -> tuple[Tensor, ...]:
+        return tuple(tensor.view_as(tensor) for tensor in tensors[:count])
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Tensor) -> None:
+        raise RuntimeError(
+            "feasible.torch: derivatives are of first order only, and this asks for the gradient of a gradient "
+            "(create_graph=True); keep the layer out of what is differentiated twice, with .detach() for example."
+        )
 
 
 @functools.lru_cache(maxsize=256)
@@ -128,6 +151,7 @@ def crossed(
     if torch.compiler.is_compiling():
         return _opaque(who, function, constraint, obs, *tensors)
     check_process()
+    check_transforms(who)
     fixed = constraint if isinstance(constraint, ActionSet) else None
     if fixed is None and not callable(constraint):
         raise ValueError(f"{who}: expected a feasible set or a constraint, got {type(constraint).__name__}.")
@@ -143,7 +167,8 @@ def crossed(
     if len(lead) != 1:
         every = [tensor.reshape((-1, *tensor.shape[len(lead) :])) for tensor in every]
     called = _program(function, None if fixed is not None else constraint)
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in every):
+    differentiated = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in every)
+    if differentiated or forward_ad._current_level >= 0:  # PyTorch says that the latter has no rule here
         answers = Crossing.apply(called, structure, fixed, *every)
     else:
         answers = called.value(structure, fixed, every)
@@ -171,7 +196,7 @@ def _program(function: SetFunction, constraint: Any) -> Program:
 def _check(who: str, tensor: Tensor) -> None:
     if not isinstance(tensor, torch.Tensor) or tensor.dtype not in DTYPES:
         found = tensor.dtype if isinstance(tensor, torch.Tensor) else type(tensor).__name__
-        raise ValueError(f"{who}: expected a tensor of torch.float32 or torch.float64, got {found}.")
+        raise ValueError(f"{who}: expected a tensor of torch.float32 or torch.float64, as .float() gives, got {found}.")
     if tensor.dim() == 0:
         raise ValueError(f"{who}: expected a tensor of shape (..., n), got a scalar.")
 
@@ -188,53 +213,6 @@ def _observed(who: str, leaf: Any, like: Tensor, lead: Sequence[int]) -> Tensor:
     if leaf.device != like.device:
         raise ValueError(f"{who}: obs is on {leaf.device} and the actions on {like.device}; move one to the other.")
     return leaf.to(like.dtype) if leaf.is_floating_point() else leaf
-
-
-def across(tensor: Tensor) -> Any:
-    """A tensor as JAX takes it, without a copy."""
-    if tensor.device.type == "cpu":
-        return tensor.detach().numpy()
-    return jax.dlpack.from_dlpack(tensor.detach().contiguous())
-
-
-def back(arrays: tuple[Array, ...]) -> tuple[Tensor, ...]:
-    """Arrays as tensors. On the CPU they are complete: what was read from may be written to again."""
-    if next(iter(arrays[0].devices())).platform != "cpu":
-        return tuple(torch.from_dlpack(array) for array in arrays)
-    jax.block_until_ready(arrays)
-    return tuple(
-        torch.from_numpy(np.array(array)) if array.size <= FEW else torch.from_dlpack(array) for array in arrays
-    )
-
-
-def surroundings(tensor: Tensor) -> contextlib.AbstractContextManager:
-    """JAX in the precision and on the device of the tensor, for this thread and while it is called only."""
-    wide = tensor.dtype == torch.float64 and not jax.config.read("jax_enable_x64")
-    device = _device(tensor.device.type)
-    if device is None:
-        return jax.enable_x64(True) if wide else contextlib.nullcontext()
-    stack = contextlib.ExitStack()
-    stack.enter_context(jax.default_device(device))
-    if wide:
-        stack.enter_context(jax.enable_x64(True))
-    return stack
-
-
-@functools.cache
-def _device(kind: str) -> Any:
-    """JAX's device of a kind of tensors; None where JAX computes there anyway."""
-    if kind == "cpu":
-        return None if jax.default_backend() == "cpu" else jax.devices("cpu")[0]
-    if kind == "cuda":
-        try:
-            jax.devices("cuda")
-        except RuntimeError as cause:
-            raise RuntimeError(
-                "feasible.torch: the tensor is on a CUDA device, but JAX has none here; install jax[cuda13] (or "
-                "jax[cuda12], as PyTorch's), or move the tensor with .cpu()."
-            ) from cause
-        return None
-    raise RuntimeError(f"feasible.torch: tensors on {kind!r} do not cross to JAX; move the tensor with .cpu().")
 
 
 _forked = False
@@ -254,4 +232,13 @@ def check_process() -> None:
         raise RuntimeError(
             "feasible.torch: this process was forked after JAX had started, whose threads a fork does not copy; start "
             "workers with DataLoader(..., multiprocessing_context='spawn')."
+        )
+
+
+def check_transforms(who: str) -> None:
+    """Refuse tensors that stand for others inside `torch.func.vmap` and its like: JAX cannot see behind them."""
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        raise RuntimeError(
+            f"{who}: torch.func's transforms (vmap, grad, jacrev) do not reach into JAX; pass the whole batch, and "
+            "differentiate with torch.autograd."
         )

@@ -2,18 +2,23 @@
 
 import json
 import signal
+import threading
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
+from feasible.algorithms.description import Plain
+from feasible.run import evaluate
 from feasible.run.disk import checkpoint
 from feasible.run.drive.plant import Steps, VectorPlant
+from feasible.run.drive.population import Population
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.policy import load_policy
 from feasible.run.sweep.accelerator import train_together
 from feasible.run.train import train
+from feasible.run.watch import Watcher
 from tests.run.population.toy_runs import RUNS, At, Recorder, toy_runs
 from tests.run.runs import Killed, assert_equal_runs, files
 from tests.run.test_train import At as AloneAt
@@ -24,21 +29,35 @@ pytestmark = pytest.mark.xdist_group("population")
 
 def test_every_run_is_the_run_that_it_would_be_alone(uninterrupted: list[RunFolder], tmp_path: Path) -> None:
     """One that shares its group with another method, and one with a group of its own."""
-    spec = toy_plant().spec
     for folder, alone in zip(uninterrupted[1:], toy_runs(tmp_path, RUNS[1:]), strict=True):
         assert train(alone).finished
-        expected, found = read_metrics(alone.metrics), read_metrics(folder.metrics)
-        assert [list(line) for line in found] == [list(line) for line in expected]
-        for line, known in zip(found, expected, strict=True):
-            for name in line:
-                if not name.startswith("time/"):
-                    np.testing.assert_allclose(line[name], known[name], rtol=2e-3, atol=1e-5, err_msg=name)
-        one, other = (np.concatenate([np.ravel(leaf) for leaf in _leaves(run, spec)]) for run in (folder, alone))
-        np.testing.assert_allclose(one, other, atol=1e-4)
-        assert sorted(path.name for path in folder.path.rglob("*")) == sorted(
-            path.name for path in alone.path.rglob("*")
-        )
-        assert folder.config() == alone.config()
+        assert_as_alone(folder, alone)
+
+
+@pytest.mark.slow  # three programs of updates from rollouts, each compiled alone and together
+def test_methods_that_learn_from_rollouts_are_in_a_population_what_they_are_alone(tmp_path: Path) -> None:
+    changes: dict[str, Plain] = {"horizon": 32, "minibatch": 16}
+    runs = [(f"{base}-projection", seed, changes) for seed, base in enumerate(("ppo", "focops", "trpo"))]
+    together = toy_runs(tmp_path / "together", runs)
+    assert train_together(together) == []
+    for folder, alone in zip(together, toy_runs(tmp_path / "alone", runs), strict=True):
+        assert train(alone).finished
+        assert_as_alone(folder, alone)
+
+
+def assert_as_alone(folder: RunFolder, alone: RunFolder) -> None:
+    """The same folder, up to rounding."""
+    spec = toy_plant().spec
+    expected, found = read_metrics(alone.metrics), read_metrics(folder.metrics)
+    assert [list(line) for line in found] == [list(line) for line in expected]
+    for line, known in zip(found, expected, strict=True):
+        for name in line:
+            if not name.startswith("time/"):
+                np.testing.assert_allclose(line[name], known[name], rtol=2e-3, atol=1e-5, err_msg=name)
+    one, other = (np.concatenate([np.ravel(leaf) for leaf in _leaves(run, spec)]) for run in (folder, alone))
+    np.testing.assert_allclose(one, other, atol=1e-4)
+    assert sorted(path.name for path in folder.path.rglob("*")) == sorted(path.name for path in alone.path.rglob("*"))
+    assert folder.config() == alone.config()
 
 
 def _leaves(folder: RunFolder, spec: object) -> list[np.ndarray]:
@@ -78,6 +97,34 @@ def test_killed_while_it_ends_it_ends_the_same(
         with pytest.raises(Killed):
             train_together(folders)
     assert train_together(folders) == []
+    for folder, other in zip(folders, uninterrupted, strict=True):
+        assert_equal_runs(folder, other)
+
+
+def test_it_trains_on_while_an_evaluation_is_played(
+    uninterrupted: list[RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The evaluation of step 50 does not begin before step 60 is made; the checkpoint of step 50 waits for its line."""
+    folders, further, saved = toy_runs(tmp_path, checkpoint_every=25), threading.Event(), []
+    play, save = evaluate.play, checkpoint.save
+
+    def late(*arguments: object) -> object:
+        assert further.wait(timeout=300)  # a training that waits for the evaluation would wait for ever
+        return play(*arguments)  # pyright: ignore[reportArgumentType]
+
+    def saving(home: Path, of: list[RunFolder], driver: Population) -> None:
+        saved.append((driver.step, [line["step"] for line in read_metrics(of[0].metrics)]))
+        save(home, of, driver)
+
+    class Further(Watcher):
+        def advanced(self, step: int) -> None:
+            if step == 60:
+                further.set()
+
+    monkeypatch.setattr(evaluate, "play", late)
+    monkeypatch.setattr(checkpoint, "save", saving)
+    assert train_together(folders, Further()) == []
+    assert saved == [(25, []), (75, [50])]
     for folder, other in zip(folders, uninterrupted, strict=True):
         assert_equal_runs(folder, other)
 

@@ -20,15 +20,17 @@ RUNS: Sequence[Run] = (
 )
 
 
-def toy_configs(runs: Sequence[Run] = RUNS, steps: int = 100) -> list[RunConfig]:
+def toy_configs(runs: Sequence[Run] = RUNS, steps: int = 100, checkpoint_every: int = 35) -> list[RunConfig]:
     return [
-        configure("toy", algo, seed, steps=steps, checkpoint_every=35, changes=SMALL | changes, variant="v")
+        configure(
+            "toy", algo, seed, steps=steps, checkpoint_every=checkpoint_every, changes=SMALL | changes, variant="v"
+        )
         for algo, seed, changes in runs
     ]
 
 
-def toy_runs(out: Path, runs: Sequence[Run] = RUNS, steps: int = 100) -> list[RunFolder]:
-    return [new_run(out, config) for config in toy_configs(runs, steps)]
+def toy_runs(out: Path, runs: Sequence[Run] = RUNS, **intervals: int) -> list[RunFolder]:
+    return [new_run(out, config) for config in toy_configs(runs, **intervals)]
 
 
 class At(Moment, Watcher):

@@ -17,8 +17,8 @@ class NotFiniteError(FloatingPointError):
 
 
 def finite(numbers: Float[np.ndarray, "..."]) -> bool:
-    """Whether all are finite; their sum tells at half the price, but for finite numbers with an infinite sum."""
-    return math.isfinite(numbers.sum()) or bool(np.isfinite(numbers).all())
+    """Whether all are finite; the sum of their squares tells sooner, but for finite numbers with an infinite one."""
+    return math.isfinite(np.vdot(numbers, numbers)) or bool(np.isfinite(numbers).all())
 
 
 def observed_fault(

@@ -51,7 +51,8 @@ class Group:
 def grouped(algorithms: Sequence[Algorithm], spec: Spec) -> list[Group]:
     """Neighbours that are alike, together."""
     groups, first = [], 0
-    for _, members in groupby(algorithms, key=alike):
+    flat = spec.region.hull_dim < spec.region.dim
+    for _, members in groupby(algorithms, key=lambda algorithm: alike(algorithm, flat)):
         own = tuple(members)
         parts = eqx.partition(merged(own, spec.low.dtype), lambda leaf: isinstance(leaf, np.ndarray))
         groups.append(Group(slice(first, first + len(own)), own, *parts))
@@ -61,5 +62,7 @@ def grouped(algorithms: Sequence[Algorithm], spec: Spec) -> list[Group]:
 
 def in_groups(algorithms: Sequence[Algorithm]) -> list[int]:
     """An order in which those that are alike are neighbours: they become one group."""
-    kinds = [alike(algorithm) for algorithm in algorithms]
-    return sorted(range(len(algorithms)), key=lambda agent: (kinds.index(kinds[agent]), agent))
+    kinds, parts = ([alike(algorithm, flat) for algorithm in algorithms] for flat in (False, True))
+    return sorted(
+        range(len(algorithms)), key=lambda agent: (kinds.index(kinds[agent]), parts.index(parts[agent]), agent)
+    )

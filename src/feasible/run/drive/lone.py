@@ -9,7 +9,6 @@ copies together.
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from operator import le
 from typing import Generic, TypeVar
 
 import jax
@@ -136,7 +135,8 @@ class Lone(Generic[State]):
                 raise fault
             tally.add_steps(steps)
             program = self.programs.program(self.step)
-            self._leaves, report = program.function(self._leaves, steps.packets.reshape(packet))
+            packets = steps.packets.reshape(packet)
+            self._leaves, report = program.function(self._leaves, packets, self.step - plant.copies)
             self._take(report, steps.seen, program.metered)
             made(self.step)
             if plant.awaited is not None and plant.restorable:
@@ -164,8 +164,8 @@ class Lone(Generic[State]):
         """Accept the next actions, if each is one that may be executed."""
         wire, numbers = self.plant.wire, np.asarray(report)[None]
         rows, metrics = wire.read(numbers, self.plant.copies)
-        violation, tolerance = wire.certificate(rows)
-        if not (all(map(le, violation.tolist(), tolerance.tolist())) and finite(numbers)):
+        if not (wire.permits(rows) and finite(numbers)):
+            violation, tolerance = wire.certificate(rows)
             copy = int(np.argmax(~(violation <= tolerance)))
             of = f" of copy {copy}" if self.plant.copies > 1 else ""
             action, told = wire.executed(rows)[copy], metered.of(0, metrics[0])

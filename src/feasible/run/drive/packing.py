@@ -1,6 +1,6 @@
 """Small arrays of a carry travel as one for each kind of number: every array that crosses costs more than it holds."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -13,18 +13,22 @@ class Packing:
     """How the leaves of a carry travel: the large ones as they are, then one vector a dtype with all small ones.
 
     Inside a program an operation reads its part of a vector in place, but for products, to which the part is copied:
-    larger matrices travel by themselves.
+    larger matrices travel by themselves. What most steps leave as it is (`steady`, by place) is not written by them:
+    small arrays of it have a vector of their own, matrices travel by themselves. So do keys.
     """
 
-    def __init__(self, shapes: Sequence[jax.ShapeDtypeStruct], small: int = SMALL):
+    def __init__(self, shapes: Sequence[jax.ShapeDtypeStruct], steady: Collection[int] = ()):
         self._shapes = list(shapes)
-        by_dtype: dict[str, list[int]] = {}
+        by_kind: dict[tuple[str, bool], list[int]] = {}
         for place, leaf in enumerate(self._shapes):
-            if leaf.size <= small:
-                by_dtype.setdefault(str(leaf.dtype), []).append(place)
-        self._groups = [places for places in by_dtype.values() if len(places) > 1]
+            alone = leaf.dtype == jnp.uint32 or (place in steady and len(leaf.shape) > 1)
+            if leaf.size <= SMALL and not alone:
+                by_kind.setdefault((str(leaf.dtype), place in steady), []).append(place)
+        self._groups = [places for places in by_kind.values() if len(places) > 1]
         packed = {place for places in self._groups for place in places}
         self._large = [place for place in range(len(self._shapes)) if place not in packed]
+        self.parts: list[list[int]] = [*([place] for place in self._large), *self._groups]
+        """The leaves of each array that travels, by place."""
         self.apart = jax.jit(self._apart)
         """The vectors to the small leaves, one dispatch for all."""
         self.together = jax.jit(self._together)

@@ -152,8 +152,11 @@ class Population:
         self.failures[agent] = str(reason)
 
     def acting(self, episodes: int) -> Callable[[Float[np.ndarray, "c o"]], Float[np.ndarray, "c n+2"]]:
-        """From observations, `episodes` of each agent in turn, to certificates of what the present policies do."""
-        policies = self.policies
+        """From observations, `episodes` of each agent in turn, to certificates of what the present policies do.
+
+        They act on the processor, from a copy: the device is free to go on, and its steps overwrite the policies.
+        """
+        policies = jax.device_put(jax.device_get(self.policies), jax.devices("cpu")[0])
         return lambda obs: self.programs.act(policies, obs, episodes)
 
     def _count(self, steps: Steps) -> None:

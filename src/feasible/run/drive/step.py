@@ -7,10 +7,10 @@ after the other; all updates that their step numbers ask for then follow in the 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial, wraps
-from typing import Generic, TypeVar, cast
+from functools import partial
+from typing import Generic
 
 import equinox as eqx
 import jax
@@ -20,19 +20,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, UInt32
 from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, State, Transition
 from feasible.run.drive.schedule import Due, Loop, folded
 from feasible.run.drive.wire import certificate, judged, report, wire_of
-
-Traced = TypeVar("Traced", bound=Callable)
-
-
-def full_precision(function: Traced) -> Traced:
-    """Trace the function with products in full float32: XLA's default on recent GPUs rounds factors to 10 bits."""
-
-    @wraps(function)
-    def traced(*args: object, **kwargs: object) -> object:
-        with jax.default_matmul_precision("highest"):
-            return function(*args, **kwargs)
-
-    return cast(Traced, traced)
+from feasible.solve.precision import full_precision
 
 
 class Carry(eqx.Module, Generic[State]):

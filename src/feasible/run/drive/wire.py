@@ -82,6 +82,11 @@ class Wire:
         """Violations and tolerances of certificates or of judged rows."""
         return rows[..., self.action], rows[..., self.action + 1]
 
+    def permits(self, rows: Rows) -> bool:
+        """Whether all actions of judged rows may be executed; for few rows."""
+        violation, tolerance = self.action, self.action + 1
+        return all(row[violation] <= row[tolerance] for row in rows.tolist())
+
     def proposals(self, rows: Rows) -> tuple[NDArray, NDArray]:
         """Of judged rows: whether the proposal with and the one without noise was outside."""
         return rows[..., self.action + CERTIFICATE], rows[..., self.action + CERTIFICATE + 1]

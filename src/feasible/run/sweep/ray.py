@@ -21,7 +21,7 @@ from feasible.program_cache import VARIABLE, keep_programs
 from feasible.run.config import RunConfig
 from feasible.run.disk.checkpoint import STATE
 from feasible.run.folder import RunFolder, RunLockedError
-from feasible.run.sweep.processes import one_thread
+from feasible.run.sweep.processes import in_this_thread, keep_memory, one_thread
 from feasible.run.sweep.remote import CHECKPOINT, CONFIG, METRICS, Mirror, Store, is_address
 from feasible.run.sweep.sweep import prepare
 from feasible.run.train import train
@@ -188,6 +188,8 @@ class RunOnCluster:
 
 def _train(place: str, name: str, modules: Sequence[str]) -> str:
     """The task: train a run to its end. The reason, if it failed; failures are not tried again."""
+    in_this_thread()
+    keep_memory()
     keep_programs()
     for module in modules:
         importlib.import_module(module)
