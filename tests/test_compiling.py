@@ -133,3 +133,20 @@ def test_a_progress_bar_shows_what_is_compiled_until_there_is_news() -> None:
 
 
 CONFIG = RunConfig("drift", "nfwpo", 0, 640, "default", {}, 100, 1, 100, 100)
+
+
+def test_options_that_xla_does_not_have_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = compiling.soon()
+    monkeypatch.setattr(compiling, "SOON", {**compiling.SOON, "xla_cpu_of_another_version": True})
+    assert compiling.soon() == there
+
+
+def test_a_program_compiled_soon_is_inlined_in_others() -> None:
+    """Whoever asks first: a program that calls it, or someone at a prompt."""
+    compiling._untraced.cache_clear()
+    double = compiling.inlined_or_soon(lambda x: 2.0 * x)
+    constant = np.arange(3.0)
+    assert jax.jit(lambda: double(constant))().tolist() == [0.0, 2.0, 4.0]  # no argument is traced
+    assert double(constant).tolist() == [0.0, 2.0, 4.0]
+    assert jax.vmap(double)(constant).tolist() == [0.0, 2.0, 4.0]
+    assert jax.grad(lambda x: double(x) ** 2)(3.0) == 24.0

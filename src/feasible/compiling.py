@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -101,9 +102,9 @@ def inlined_or_soon(function: Callable[..., Answer], **options: Any) -> Callable
 
 @functools.cache
 def _untraced() -> object:
-    """The state in which nothing is being traced."""
-    with jax.ensure_compile_time_eval():
-        return get_opaque_trace_state(convention="flax")
+    """The state in which nothing is being traced: that of a new thread, wherever the first question is asked."""
+    with ThreadPoolExecutor(1) as fresh:
+        return fresh.submit(get_opaque_trace_state, convention="flax").result()
 
 
 class ToldOnce:
