@@ -19,10 +19,11 @@ Answer = TypeVar("Answer")
 CHUNK = 32
 
 
-def searched(search: Callable[[], Answer]) -> Answer:
+def searched(search: Callable[[], Answer], chunk: int = CHUNK) -> Answer:
     """search(), whose answer has no derivative in anything that it closes over.
 
-    Only the innermost `vmap` is made in chunks, and only on a CPU: other devices compute the whole batch at once.
+    Only the innermost `vmap` is made in chunks, and only on a CPU: other devices compute the whole batch at once. The
+    less a step costs, the more points should share the launches of its kernels.
     """
     traced, shape = jax.make_jaxpr(search, return_shape=True)()
 
@@ -37,18 +38,18 @@ def searched(search: Callable[[], Answer]) -> Answer:
         together = jax.vmap(run, in_axes=axes, axis_size=size)
 
         def chunked(*given: Array) -> list[Array]:
-            count = -(-size // CHUNK)
+            count = -(-size // chunk)
             width = -(-size // count)
             places = jnp.minimum(jnp.arange(count * width), size - 1).reshape(count, width)
 
-            def chunk(places: Array) -> list[Array]:
+            def part(places: Array) -> list[Array]:
                 own = [value[places] if moves else value for moves, value in zip(batched, given, strict=True)]
                 return jax.vmap(run, in_axes=axes, axis_size=width)(*own)
 
-            answers = jax.lax.map(chunk, places)
+            answers = jax.lax.map(part, places)
             return [answer.reshape(count * width, *answer.shape[2:])[:size] for answer in answers]
 
-        if size <= CHUNK:
+        if size <= chunk:
             answers = together(*given)
         else:
             answers = jax.lax.platform_dependent(*given, cpu=chunked, default=together)

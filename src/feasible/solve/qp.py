@@ -34,7 +34,7 @@ def nearest_in_polytope(
     At most 4 (m + n) steps of O(m n); on exit the held rows hold to rounding. The derivative is that of the
     projection on the affine set of the held rows, exact in z, rows and limits wherever the held set is unique.
     """
-    search = searched(lambda: _search(z, rows, limits, equalities))
+    search = searched(lambda: _search(z, rows, limits, equalities), chunk=256)
     working, multipliers = search.working, search.multipliers
     pulled = z - multipliers @ rows
     start = stop_gradient(pulled)
