@@ -31,7 +31,7 @@ class EllipsoidBox(ActionSet):
     The ellipsoid alone has a projection by its secular equation (`nearest_in_ellipsoid`); box and ellipsoid together
     are solved by Newton on their splitting (`feasible.solve.splitting`), then pulled in where rounding has left the
     ellipsoid: error about 1e-9 of scale in float64, 1e-5 in float32. Linear maximisation likewise. Cost:
-    one eigendecomposition at construction and, as a rule, 5 to 20 rounds of O(n^3). Q = 0 leaves the box; level 0
+    one eigendecomposition at construction and, as a rule, 3 to 20 rounds of O(n^3). Q = 0 leaves the box; level 0
     leaves the null space of Q in the box. Samples: hit-and-run. The diameter is an upper bound from the bounding box
     and Q's smallest eigenvalue.
     """

@@ -43,7 +43,7 @@ class Intersection(ActionSet):
 
     Projection and linear maximisation: Newton on the splitting of the parts (`feasible.solve.splitting`), which uses
     only each part's own projection and its Jacobian; error about 1e-9 of scale in float64 and 1e-5 in float32, as a
-    rule after 5 to 20 rounds. What is then still outside a part is pulled in along the ray to the centre. The centre
+    rule after 3 to 20 rounds. What is then still outside a part is pulled in along the ray to the centre. The centre
     is the mean of the parts' centres where that lies well inside all parts, otherwise a point of the intersection of
     the parts shrunk about their centres by the largest of a few shares. Samples: hit-and-run. The diameter is the
     smallest of the parts' (an upper bound).
