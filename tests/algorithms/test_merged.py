@@ -98,7 +98,7 @@ def test_agents_in_a_population_learn_what_they_learn_alone() -> None:
         told = [np.zeros(0)]  # of the same metrics in the population
         for step in range(1, len(packets) + 1):
             program = alone.program(step)
-            own, expected = program.function(own, packets[step - 1, agent])
+            own, expected = program.function(own, packets[step - 1, agent], step - 1)
             actions.append(np.asarray(expected)[:size])
             metrics.append(np.asarray(expected)[size:])
             names = together.program(step).metered.names[number]

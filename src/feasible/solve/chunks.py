@@ -49,7 +49,7 @@ def searched(search: Callable[[], Answer], chunk: int = CHUNK) -> Answer:
             answers = jax.lax.map(part, places)
             return [answer.reshape(count * width, *answer.shape[2:])[:size] for answer in answers]
 
-        if size <= chunk:
+        if not isinstance(size, int) or size <= chunk:  # an exported program is for batches of any size
             answers = together(*given)
         else:
             answers = jax.lax.platform_dependent(*given, cpu=chunked, default=together)
