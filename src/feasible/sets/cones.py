@@ -36,7 +36,7 @@ class ConePolytope(ActionSet):
 
     Projection and linear maximisation: Newton on the splitting between the polytope and the cones
     (`feasible.solve.conic`); error about 1e-9 of scale in float64 and 1e-5 in float32, as a rule after 3 to 20 rounds,
-    each a few Jacobians of n + k columns for k rows of cones. The answer lies in the polytope, with its equalities; what
+    each some Jacobians of n + k columns for k rows of cones. The answer lies in the polytope, with its equalities; what
     rounding leaves outside a cone is pulled in along the ray to the centre. The centre has the largest smallest slack,
     rows and cones brought to action units; it is found once, at construction, by the same method. A cone without a
     point in the polytope is an empty set. Samples: hit-and-run. The diameter is the upper bound of the
