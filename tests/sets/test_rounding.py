@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from feasible.sets import (
+    Allocation,
     Ball,
     EllipsoidBox,
     IntegerAllocation,
@@ -242,3 +243,19 @@ def test_a_thin_slab_in_a_box_keeps_the_nearest_point() -> None:
         for dtype in (jnp.float64, jnp.float32)
     )
     np.testing.assert_allclose(coarse, fine, atol=1e-5 * 957.875)
+
+
+@pytest.mark.parametrize("kind", ["allocation", "polytope"])
+def test_the_line_between_near_points_of_a_plane_stays_in_it(kind: str) -> None:
+    """The rounding of two points is of their scale, however near they are; a line that leads off has length 0."""
+    low, high = jnp.zeros(3), jnp.full(3, 3.0)
+    region = Allocation(4.0, low, high)
+    if kind == "polytope":
+        region = Polytope(jnp.zeros((0, 3)), jnp.zeros(0), low, high, A_eq=jnp.ones((1, 3)), b_eq=jnp.array([4.0]))
+    rng = np.random.default_rng(0)
+    lengths = 10.0 ** rng.uniform(-6, 0, (2_000, 1))
+    first, second = 4.0 * rng.dirichlet([9.0, 9.0, 9.0], (2, len(lengths)))
+    lines = (first + lengths * (second - first)) - first  # with the rounding of both
+    exits = jax.jit(jax.vmap(region.exit_distance))
+    assert np.min(exits(first, lines)) >= 1 - 1e-6
+    assert np.max(exits(first, lines + 1e-6 * np.abs(lines).max(axis=1, keepdims=True))) == 0

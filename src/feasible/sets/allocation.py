@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, require, scalar
 from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn, entries
-from feasible.sets.box import Bound, box_exit, inside, ordered_bounds, tighter
+from feasible.sets.box import Bound, box_exit, inside, ordered_bounds, stays_level, tighter
 from feasible.sets.limited_box import LimitedBox
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.solve.breakpoints import fill_by_worth, nearest_on_budget, nearest_on_budget_in_a_loop
@@ -73,10 +73,7 @@ class Allocation(ActionSet):
     @compiled
     def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
         time = box_exit(origin, direction, self.low, self.high)
-        # A direction inside the plane, as between two of its points, sums to zero only up to their rounding: it leads
-        # off the plane by no more before it leaves the box. Any other leaves the set at once.
-        drift = jnp.abs(jnp.sum(direction)) * jnp.where(jnp.isfinite(time), time, 0.0)
-        return jnp.where(drift <= 64 * jnp.finfo(self.dtype).eps * self.dim * self.scale, time, 0.0)
+        return jnp.where(stays_level(jnp.sum(direction), time, self.dim, self.scale), time, 0.0)
 
     @compiled
     def centre(self) -> Float[Array, " n"]:

@@ -139,3 +139,15 @@ def box_exit(
     room = jnp.where(direction > 0, high - origin, low - origin)
     times = jnp.where(moving, room / jnp.where(moving, direction, 1.0), jnp.inf)
     return jnp.maximum(jnp.min(times), 0.0)
+
+
+def stays_level(speed: Float[Array, "*p"], time: Float[Array, ""], dim: int, scale: Float[Array, ""]) -> Array:
+    """Whether a direction keeps equalities until `time`, when it leaves the rest of the set; `speed` is their change.
+
+    One between two points of the set keeps them up to the points' rounding, which is of their scale however near they
+    are: it may lead off by no more than a hundred roundings, or, if its speed is a rounding itself, by what tolerances
+    do not see. Any other direction leaves the set at once.
+    """
+    rounding = jnp.finfo(scale.dtype).eps * dim * scale
+    drift = jnp.abs(speed) * jnp.where(jnp.isfinite(time), time, 0.0)
+    return (drift <= 128 * rounding) | ((jnp.abs(speed) <= 4 * rounding) & (drift <= 0.1 * TOLERANCE * scale))

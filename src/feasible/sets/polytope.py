@@ -9,7 +9,7 @@ from feasible.compiling import inlined_or_soon
 from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, known, read, require, vectors
 from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn, entries, rows
-from feasible.sets.box import Bound, inside, ordered_bounds, tighter
+from feasible.sets.box import Bound, inside, ordered_bounds, stays_level, tighter
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.sets.vertices import enumerate_vertices
 from feasible.solve.bounded_qp import nearest_in_bounded_polytope
@@ -136,15 +136,10 @@ class Polytope(ActionSet):
     def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
         rows, limits = self.system()
         p = self.A_eq.shape[0]
-        eps = jnp.finfo(self.dtype).eps
         speed, room = rows @ direction, jnp.maximum(limits - rows @ origin, 0.0)
         rising = (speed > 0) & (jnp.arange(rows.shape[0]) >= p)
         time = jnp.min(jnp.where(rising, room / jnp.where(rising, speed, 1.0), jnp.inf))
-        # A direction inside the plane of the equalities, as between two of its points, is so only up to their rounding:
-        # it leads off the plane by no more before it leaves the rest. Any other leaves the set at once.
-        drift = jnp.abs(speed[:p]) * jnp.where(jnp.isfinite(time), time, 0.0)
-        leaves = jnp.any(drift > 128 * eps * self.dim * self.scale)
-        return jnp.where(leaves, 0.0, time)
+        return jnp.where(jnp.all(stays_level(speed[:p], time, self.dim, self.scale)), time, 0.0)
 
     def centre(self) -> Float[Array, " n"]:
         return self.middle
