@@ -1,6 +1,6 @@
 """Populations: agent-steps per second on HalfCheetah, by the number of agents, and where a step's time goes.
 
-    python -m benchmarks.population [--agents 1 5 10 20 40 80] [--methods nfwpo ddpg-projection ...] [--seconds 5]
+    python -m benchmarks.population [--agents 1 5 10 20 40 80] [--methods nfwpo sac-projection:paper ...] [--seconds 5]
 
 | column      | what it is                                                                                       |
 |-------------|--------------------------------------------------------------------------------------------------|
@@ -10,15 +10,18 @@
 | host        | of it: the rest of what the host does when the device asks, checking and counting                |
 | device      | of it: what is left, the device's work and its calls to the host                                 |
 | program     | the steps alone, looped over without an environment and without calls: what the device takes     |
+| ready       | seconds until all programs are compiled and 200 updates made; in the first row since the process began |
 
-Agents are the methods' seeds in turn, so that 20 agents are 4 methods of 5 seeds.
+Agents are the methods' seeds in turn, so that 20 agents are 4 methods of 5 seeds. Programs are kept in FEASIBLE_CACHE.
 """
 
 import argparse
+import fcntl
 import os
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import jax
@@ -29,6 +32,7 @@ from rich.table import Table
 from feasible.algorithms.base import Algorithm
 from feasible.catalogue import registry
 from feasible.catalogue.registry import algorithm_of
+from feasible.program_cache import keep_programs
 from feasible.run.drive.groups import in_groups
 from feasible.run.drive.memory import agent_bytes
 from feasible.run.drive.plant import Steps, VectorPlant
@@ -79,7 +83,8 @@ def algorithms(methods: Sequence[str], agents: int, preset: str, task: str) -> l
     known = registry.find_task(task)
     chosen = []
     for agent in range(agents):
-        algorithm = algorithm_of(known, methods[agent % len(methods)], preset)
+        method, _, own = methods[agent % len(methods)].partition(":")
+        algorithm = algorithm_of(known, method, own or preset)
         changes = {name: 0 for name in ("warmup", "learning_starts") if hasattr(algorithm, name)}
         chosen.append(replace(algorithm, **changes))
     return [chosen[agent] for agent in in_groups(chosen)]
@@ -95,17 +100,18 @@ def population(options: argparse.Namespace, agents: int) -> Population:
     return made
 
 
-def measure(options: argparse.Namespace, agents: int) -> list[str]:
-    """One row of the table."""
-    begun = time.perf_counter()
+def measure(options: argparse.Namespace, agents: int, begun: float) -> list[str]:
+    """One row of the table, of a population that was begun then."""
     made = population(options, agents)
     ready = time.perf_counter() - begun
-    steps, seconds = _timed(made, options.seconds)
-    split = _watch(made)
-    counted, _ = _timed(made, options.seconds / 2)
+    alone = _program_alone(made)
+    with in_turn(options.turn):
+        steps, seconds = _timed(made, options.seconds)
+        split = _watch(made)
+        counted, _ = _timed(made, options.seconds / 2)
+        program = alone()
     environment, exchange = (1e3 * part / counted for part in (split.environment, split.exchange))
     step = 1e3 * seconds / steps
-    program = _program_alone(made)
     made.plant.env.close()
     if made.failures:
         raise RuntimeError(f"{len(made.failures)} agents failed: {next(iter(made.failures.values()))}")
@@ -121,6 +127,24 @@ def measure(options: argparse.Namespace, agents: int) -> list[str]:
         f"{sum(agent_bytes(made.programs)) / 1e9:.1f}",
         f"{ready:.0f}",
     ]
+
+
+def age() -> float:
+    """Seconds since this process began (Linux)."""
+    with open("/proc/self/stat") as told:
+        begun = int(told.read().rpartition(")")[2].split()[19])
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - begun / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def in_turn(file: str | None) -> Iterator[None]:
+    """While no other process has its turn by this file: several compile at once and are timed one after the other."""
+    if file is None:
+        yield
+        return
+    with open(file, "w") as opened:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
 
 
 def _timed(made: Population, seconds: float) -> tuple[int, float]:
@@ -139,12 +163,11 @@ def _watch(made: Population) -> Split:
     return made.plant.split
 
 
-def _program_alone(made: Population) -> float:
-    """Milliseconds of a step in a loop that the device goes through by itself."""
+def _program_alone(made: Population) -> Callable[[], float]:
+    """Compile a loop that the device goes through by itself; what then measures the milliseconds of a step of it."""
     program = made.programs.program(made.step + 1)
-    leaves = made._leaves
     packets = jax.numpy.zeros((made.plant.copies, made.plant.wire.packet), np.float32)
-    report = jax.eval_shape(program.step, leaves, packets)[1]
+    report = jax.eval_shape(program.step, made._leaves, packets)[1]
 
     def steps(leaves: Leaves) -> tuple[Leaves, jax.Array]:
         def step(_: int, state: tuple[Leaves, jax.Array]) -> tuple[Leaves, jax.Array]:
@@ -154,15 +177,18 @@ def _program_alone(made: Population) -> float:
 
         return jax.lax.fori_loop(0, LOOPED, step, (leaves, jax.numpy.zeros(report.shape, report.dtype)))
 
-    loop = jax.jit(steps, donate_argnums=0).lower(leaves).compile()
-    times = []
-    for _ in range(4):
-        begun = time.perf_counter()
-        leaves, report = loop(leaves)
-        np.asarray(report)
-        times.append(time.perf_counter() - begun)
-    made._leaves = leaves
-    return 1e3 * min(times) / LOOPED
+    loop = jax.jit(steps, donate_argnums=0).lower(made._leaves).compile()
+
+    def measured() -> float:
+        times = []
+        for _ in range(4):
+            begun = time.perf_counter()
+            made._leaves, report = loop(made._leaves)
+            np.asarray(report)
+            times.append(time.perf_counter() - begun)
+        return 1e3 * min(times) / LOOPED
+
+    return measured
 
 
 def profile(options: argparse.Namespace) -> None:
@@ -175,14 +201,16 @@ def profile(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--agents", type=int, nargs="+", default=[1, 5, 10, 20, 40, 80])
-    parser.add_argument("--methods", nargs="+", default=list(METHODS))
-    parser.add_argument("--preset", choices=("fair", "paper"), default="fair")
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), help="each with :PRESET, if another")
+    parser.add_argument("--preset", choices=("fair", "paper", "default"), default="fair")
     parser.add_argument("--task", default="halfcheetah")
     parser.add_argument("--seconds", type=float, default=5.0, help="of the measurement of each row")
     parser.add_argument("--threads", type=int, default=max(1, len(os.sched_getaffinity(0)) - 1))
+    parser.add_argument("--turn", default=None, help="a file by which several of these are timed one at a time")
     parser.add_argument("--profile", default=None, help="write a profile of the first number of agents here and end")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
+    keep_programs()
     if options.profile:
         profile(options)
         return
@@ -197,7 +225,7 @@ def main() -> None:
     table.add_column("ready, s", justify="right")
     for agents in options.agents:
         try:
-            row = measure(options, agents)
+            row = measure(options, agents, time.perf_counter() - (age() if agents == options.agents[0] else 0))
         except (RuntimeError, ValueError) as failure:  # a device without room for so many: the table goes on
             console.print(f"{agents} agents: {str(failure).splitlines()[0][:300]}")
             continue
