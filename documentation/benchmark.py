@@ -45,8 +45,8 @@ TASKS = (
     "portfolio",
 )
 SEEDS = (100, 101, 102)
-STEPS, SHORT = 300_000, 100_000
-"""The plan's budget, and that of the short runs, at which the others are looked at, too."""
+STEPS, COMPARED = 300_000, 250_000
+"""The plan's budget, and the steps at which methods are compared: those that eight tasks have reached."""
 PRESET, VARIANTS = "default", ("benchmark", "smoke")
 """The runs of the plan, and the short ones."""
 REFUSED = {("bss-5", "sac-truncated"), ("bss-5", "ppo-truncated")}
@@ -332,7 +332,7 @@ _TABLES: Mapping[str, Callable[[Benchmark], str]] = {
 def table(subject: str) -> str:
     """The table that the page asks for, of the published results: `missing`, or NAME and the number of steps."""
     if subject == "missing":
-        return missing_table(benchmark(STEPS), benchmark(SHORT))
+        return missing_table(benchmark(STEPS), benchmark(COMPARED))
     name, steps = subject.split()
     return _TABLES[name](benchmark(int(steps)))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from documentation.benchmark import METHODS, STEPS, Benchmark, benchmark, title
+from documentation.benchmark import COMPARED, METHODS, Benchmark, benchmark, title
 from documentation.marked import ROOT
 from feasible.report.figures import BESIDE, STYLE, figure_files
 from feasible.run.disk.archive import write_atomically
@@ -43,5 +43,5 @@ def figures(found: Benchmark) -> Iterator[tuple[str, bytes]]:
 def write_benchmark_figure() -> None:
     """Draw it anew from the published results."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, contents in figures(benchmark(STEPS)):
+    for name, contents in figures(benchmark(COMPARED)):
         write_atomically(FOLDER / name, contents)
