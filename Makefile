@@ -8,6 +8,9 @@ DEMO := $(VENV)/.demo
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 TRIAL := $(or $(TRIAL),$(shell mktemp -u -d -t feasible-package-XXXXXX))
 
+# Sources are compiled to bytecode once, not by every process that imports them, even where the environment says otherwise.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: setup demo test suite test-slow lint format package docs bench clean
 
 setup: $(READY)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from feasible.algorithms.nets import Actor, Critic, Hidden, Output, blend
+from feasible.algorithms.nets import Actor, Critic, Hidden, Output, blend, draws_of, uniform
 from tests.algorithms.plain import actor_output, critic_value
 
 Net = TypeVar("Net", Actor, Critic)
@@ -84,3 +84,13 @@ def test_blending_moves_every_weight_by_the_ratio() -> None:
     for ratio, net in ((0.0, target), (1.0, online)):
         for m, expected in zip(jax.tree.leaves(blend(target, online, ratio)), jax.tree.leaves(net), strict=True):
             np.testing.assert_allclose(m, expected, atol=1e-7)
+
+
+def test_numbers_drawn_together_are_those_of_each_key() -> None:
+    """Some so much smaller than others that they are drawn in a call of their own."""
+    draws = draws_of((3, 40, 50, 2), jax.random.split(jax.random.key(5), 3), {1: 2})
+    assert [shape for _, shape, _ in draws] == [(3, 40), (40,), (40, 50), (50,), (50, 2), (2,)]
+    np.testing.assert_allclose([reach**-2 for _, _, reach in draws], [3, 3, 42, 42, 50, 50])
+    for found, (key, shape, reach) in zip(jax.jit(lambda: uniform(draws))(), draws, strict=True):
+        known = jax.random.uniform(key, shape, jnp.float32, -reach, reach)
+        np.testing.assert_allclose(found, known, rtol=0, atol=reach * 2.0**-22)  # one program rounds once less

@@ -48,6 +48,7 @@ from feasible.algorithms.augmented import (
 )
 from feasible.algorithms.base import Decision, Metrics, Spec, Transition, is_zero
 from feasible.algorithms.gaussian import SquashedGaussian
+from feasible.algorithms.nets import two
 from feasible.algorithms.preferences import Preference, VectorCritic, VectorCritics, dirichlet, kept
 from feasible.algorithms.replay import Replay
 from feasible.algorithms.soft import SoftActorCritic
@@ -138,11 +139,12 @@ class ARAM(SoftActorCritic[ARAMState]):
             raise ValueError(f"ARAM: augmented_size must be at least draws = {self.draws}, not {self.augmented_size}.")
         if is_zero(self.reward_scale):
             raise ValueError("ARAM: reward_scale must be above 0: rewards are divided by it.")
-        key, actor_key, *critic_keys = jax.random.split(key, 4)
+        keys = jax.random.split(key, 4)
+        key, actor_key = keys[0], keys[1]
         o, n, dtype = spec.observation_size, spec.action_size, spec.low.dtype
         actor = SquashedGaussian(o + 2, n, self.hidden_layers, self.hidden, actor_key)
-        first, second = (VectorCritic(o + n + 2, self.hidden_layers, self.hidden, k) for k in critic_keys)
-        networks = self.networks(actor, (first, second), dtype)
+        critics = two(lambda k: VectorCritic(o + n + 2, self.hidden_layers, self.hidden, k), keys[2:])
+        networks = self.networks(actor, critics, dtype)
         old = jax.tree.map(lambda leaf: jnp.zeros((self.snapshots, *leaf.shape), dtype), networks.critics)
         weight = jnp.asarray(self.preference, dtype)
         key, first_key = jax.random.split(key)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from feasible.algorithms.nets import HIDDEN, Dense, Hidden, Perceptron
+from feasible.algorithms.nets import HIDDEN, Dense, Hidden, Perceptron, draws_of, layers_of, uniform
 
 LOG_STD_RANGE = (-20.0, 2.0)
 
@@ -92,11 +92,11 @@ class SquashedGaussian(eqx.Module):
     hidden: Hidden = eqx.field(static=True)
 
     def __init__(self, inputs: int, outputs: int, units: Sequence[int], hidden: Hidden, key: PRNGKeyArray):
-        sizes = [inputs, *units]
-        *keys, mean_key, std_key = jax.random.split(key, len(units) + 2)
-        self.layers = tuple(Dense(i, o, k) for i, o, k in zip(sizes[:-1], sizes[1:], keys, strict=True))
-        self.mean = Dense(sizes[-1], outputs, mean_key)
-        self.log_std = Dense(sizes[-1], outputs, std_key)
+        sizes, keys = [inputs, *units], jax.random.split(key, len(units) + 2)
+        head = sizes[-1], outputs
+        draws = [*draws_of(sizes, keys[:-2]), *draws_of(head, keys[-2:-1]), *draws_of(head, keys[-1:])]
+        *layers, self.mean, self.log_std = layers_of(uniform(draws))
+        self.layers = tuple(layers)
         self.hidden = hidden
 
     def __call__(self, obs: Float[Array, " o"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:

@@ -4,7 +4,9 @@ Functions of one observation; a batch is `jax.vmap`. Weights and biases start un
 `Perceptron` start orthogonal.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Literal, TypeVar
 
 import equinox as eqx
@@ -37,14 +39,46 @@ class Dense(eqx.Module):
     weight: Float[Array, "i o"]
     bias: Float[Array, " o"]
 
-    def __init__(self, inputs: int, outputs: int, key: PRNGKeyArray, *, fan_in: int | None = None):
-        reach = 1.0 / (fan_in or inputs) ** 0.5
-        first, second = jax.random.split(key)
-        self.weight = jax.random.uniform(first, (inputs, outputs), jnp.float32, -reach, reach)
-        self.bias = jax.random.uniform(second, (outputs,), jnp.float32, -reach, reach)
-
     def __call__(self, x: Float[Array, " i"]) -> Float[Array, " o"]:
         return x @ self.weight + self.bias
+
+
+Draw = tuple[PRNGKeyArray, tuple[int, ...], float]
+"""A key, a shape and a reach: numbers uniform in +-reach."""
+
+
+def uniform(draws: Sequence[Draw]) -> list[Float[Array, "..."]]:
+    """`jax.random.uniform(key, shape, jnp.float32, -reach, reach)` of each, small ones in one call and large ones, too.
+
+    A call takes XLA as long to compile as a layer. Numbers of a key do not depend on how many are drawn, so that all
+    draw as many as the largest of their kind, and leave what they do not need.
+    """
+    sizes = [math.prod(shape) for _, shape, _ in draws]
+    small = [size <= max(sizes) // 16 for size in sizes]
+    found: list[Array] = [jnp.zeros(0)] * len(draws)
+    for kind in {*small}:
+        places = [place for place, own in enumerate(small) if own == kind]
+        largest = max(sizes[place] for place in places)
+        keys = jnp.stack([draws[place][0] for place in places])
+        rows = jax.vmap(lambda key, largest=largest: jax.random.uniform(key, (largest,), jnp.float32))(keys)
+        for row, place in enumerate(places):
+            _, shape, reach = draws[place]
+            found[place] = jnp.maximum(-reach, rows[row, : sizes[place]] * (2.0 * reach) - reach).reshape(shape)
+    return found
+
+
+def draws_of(sizes: Sequence[int], keys: PRNGKeyArray, joining: Mapping[int, int] | None = None) -> list[Draw]:
+    """Of the weights and the bias of each layer between two sizes; `joining` says how many more inputs a layer has."""
+    pairs, draws = jax.vmap(jax.random.split)(keys), []
+    for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
+        reach = 1.0 / (inputs + (joining or {}).get(layer, 0)) ** 0.5
+        draws += [(pairs[layer, 0], (inputs, outputs), reach), (pairs[layer, 1], (outputs,), reach)]
+    return draws
+
+
+def layers_of(numbers: Sequence[Float[Array, "..."]]) -> tuple[Dense, ...]:
+    """Of weights and biases in turn."""
+    return tuple(Dense(weight, bias) for weight, bias in zip(numbers[::2], numbers[1::2], strict=True))
 
 
 class Actor(eqx.Module):
@@ -62,8 +96,7 @@ class Actor(eqx.Module):
         self, inputs: int, outputs: int, units: Sequence[int], hidden: Hidden, output: Output, key: PRNGKeyArray
     ):
         sizes = [inputs, *units, outputs]
-        keys = jax.random.split(key, len(sizes) - 1)
-        self.layers = tuple(Dense(i, o, k) for i, o, k in zip(sizes[:-1], sizes[1:], keys, strict=True))
+        self.layers = layers_of(uniform(draws_of(sizes, jax.random.split(key, len(sizes) - 1))))
         self.hidden, self.output = hidden, output
 
     def __call__(
@@ -92,13 +125,10 @@ class Critic(eqx.Module):
     ):
         sizes = [inputs, *units, 1]
         joined = min(joined, len(units) - 1)
-        *keys, action_key = jax.random.split(key, len(sizes))
-        self.layers = tuple(
-            Dense(i, o, k, fan_in=i + actions if layer == joined else None)
-            for layer, (i, o, k) in enumerate(zip(sizes[:-1], sizes[1:], keys, strict=True))
-        )
-        reach = 1.0 / (sizes[joined] + actions) ** 0.5
-        self.action_weight = jax.random.uniform(action_key, (actions, sizes[joined + 1]), jnp.float32, -reach, reach)
+        keys = jax.random.split(key, len(sizes))
+        action: Draw = keys[-1], (actions, sizes[joined + 1]), 1.0 / (sizes[joined] + actions) ** 0.5
+        *numbers, self.action_weight = uniform([*draws_of(sizes, keys[:-1], {joined: actions}), action])
+        self.layers = layers_of(numbers)
         self.hidden, self.joined = hidden, joined
 
     def __call__(self, obs: Float[Array, " o"], action: Float[Array, " n"]) -> Float[Array, ""]:
@@ -121,9 +151,9 @@ class Twin(Critic):
     def __init__(
         self, inputs: int, actions: int, units: Sequence[int], hidden: Hidden, key: PRNGKeyArray, joined: int = 1
     ):
-        first_key, second_key = jax.random.split(key)
-        super().__init__(inputs, actions, units, hidden, first_key, joined)
-        self.second = Critic(inputs, actions, units, hidden, second_key, joined)
+        first, self.second = two(lambda k: Critic(inputs, actions, units, hidden, k, joined), jax.random.split(key))
+        self.layers, self.action_weight = first.layers, first.action_weight
+        self.hidden, self.joined = first.hidden, first.joined
 
     def values(self, obs: Float[Array, " o"], action: Float[Array, " n"]) -> Float[Array, " k"]:
         return jnp.stack([self(obs, action), self.second(obs, action)])
@@ -154,11 +184,17 @@ class Perceptron(eqx.Module):
 
 def _orthogonal(inputs: int, outputs: int, scale: float, key: PRNGKeyArray) -> Dense:
     weight = jax.nn.initializers.orthogonal(scale)(key, (inputs, outputs), jnp.float32)
-    bias = jnp.zeros(outputs, jnp.float32)
-    return eqx.tree_at(lambda d: (d.weight, d.bias), Dense(inputs, outputs, key), (weight, bias))
+    return Dense(weight, jnp.zeros(outputs, jnp.float32))
 
 
 Net = TypeVar("Net")
+
+
+def two(make: Callable[[PRNGKeyArray], Net], keys: PRNGKeyArray) -> tuple[Net, Net]:
+    """Two networks of one shape, made in one go."""
+    both = eqx.filter_vmap(make)(keys)
+    first, second = (jax.tree.map(lambda leaf, place=place: leaf[place], both) for place in range(2))
+    return first, second
 
 
 def blend(target: Net, online: Net, ratio: float) -> Net:

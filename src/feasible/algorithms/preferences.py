@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from feasible.algorithms.nets import HIDDEN, Dense, Hidden
+from feasible.algorithms.nets import HIDDEN, Dense, Hidden, draws_of, layers_of, uniform
 
 Preference = Float[Array, " 2"]
 
@@ -18,8 +18,7 @@ class VectorCritic(eqx.Module):
 
     def __init__(self, inputs: int, units: tuple[int, ...], hidden: Hidden, key: PRNGKeyArray):
         sizes = [inputs, *units, 2]
-        keys = jax.random.split(key, len(sizes) - 1)
-        self.layers = tuple(Dense(i, o, k) for i, o, k in zip(sizes[:-1], sizes[1:], keys, strict=True))
+        self.layers = layers_of(uniform(draws_of(sizes, jax.random.split(key, len(sizes) - 1))))
         self.hidden = hidden
 
     def __call__(self, obs: Float[Array, " o"], action: Float[Array, " n"], preference: Preference) -> Preference:

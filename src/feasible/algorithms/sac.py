@@ -31,7 +31,7 @@ from feasible.algorithms.base import Decision, Metrics, Spec, Transition, is_zer
 from feasible.algorithms.gaussian import SquashedGaussian
 from feasible.algorithms.heads import HEADS, Drawn, Head, TruncatedHead
 from feasible.algorithms.maps import distance, in_the_box, trouble_inside
-from feasible.algorithms.nets import Critic
+from feasible.algorithms.nets import Critic, two
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
 from feasible.algorithms.soft import SoftActorCritic
 from feasible.algorithms.statistics import Statistics, absorbed, no_statistics, seen, taken_apart, with_statistics
@@ -80,11 +80,12 @@ class SAC(SoftActorCritic[SACState]):
 
     def init(self, key: PRNGKeyArray, spec: Spec) -> SACState:
         self.check(spec)
-        actor_key, *critic_keys = jax.random.split(key, 3)
+        keys = jax.random.split(key, 3)
+        actor_key, critic_keys = keys[0], keys[1:]
         o, n = spec.observation_size, spec.action_size
         actor = SquashedGaussian(o, self.dimensions(spec), self.hidden_layers, self.hidden, actor_key)
-        first, second = (Critic(o, n, self.hidden_layers, self.hidden, k, joined=0) for k in critic_keys)
-        networks = self.networks(actor, (first, second), spec.low.dtype)
+        critics = two(lambda k: Critic(o, n, self.hidden_layers, self.hidden, k, joined=0), critic_keys)
+        networks = self.networks(actor, critics, spec.low.dtype)
         statistics = no_statistics(o, spec.low.dtype) if self.normalised else None
         return SACState(**networks._asdict(), replay=empty(self.replay_size, spec), statistics=statistics)
 
