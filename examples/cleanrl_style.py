@@ -46,7 +46,7 @@ if __name__ == "__main__":
     accepts = jax.jit(lambda obs, proposed: spec.feasible_set(obs).accepts(proposed))
 
     key, init_key = jax.random.split(jax.random.key(SEED))
-    state = algorithm.init(init_key, spec)
+    state = jax.jit(lambda key: algorithm.init(key, spec))(init_key)
     obs, _ = env.reset(seed=SEED)
     returns, metrics, infeasible = [0.0], {}, 0
     for step in range(STEPS):

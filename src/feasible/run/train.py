@@ -7,15 +7,12 @@ config.json, metrics.jsonl, policy.feasible, a last checkpoint.
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import jax
-import numpy as np
-from jaxtyping import Bool
 
 from feasible.algorithms.base import Spec
 from feasible.algorithms.description import build_algorithm
@@ -33,10 +30,9 @@ from feasible.run.drive.population import Population
 from feasible.run.evaluate import AgentsEvaluation
 from feasible.run.folder import RunFolder, about_spec
 from feasible.run.policy import save_policy
+from feasible.run.record import Lines, Record
 from feasible.run.watch import Watcher
 
-Lines = list[dict[str, float | list[float]]]
-"""By agent: what a line of its metrics will have."""
 ENDS = (NotFiniteError, InfeasibleActionError, EmptySetError, InvalidStepError)
 
 
@@ -126,7 +122,8 @@ def _train_together(
     for folder in folders:
         check_same_task(folder, population.plant.spec)
     memory, home = check_memory(population.programs), folders[0].population() or checkpoint.home_of(folders)
-    env = registry.make_vec(task, len(folders) * configs[0].episodes, threads=threads)
+    # Evaluations have until the next one, and training is not to wait for cores.
+    env = registry.make_vec(task, len(folders) * configs[0].episodes, threads=max(1, threads // 3))
     try:
         return Training(folders, configs, home, population, env, watcher, memory).to_the_end()
     finally:
@@ -138,7 +135,7 @@ class Training:
     """Runs whose state has one home, or, without folders and home, a run that leaves nothing behind.
 
     Evaluations are played in `env`; without one there are none. Those of a population are played by another thread
-    while it trains on, until the next event; so a checkpoint that falls on an evaluation is saved at the next event.
+    while it trains on, at the longest until the next one. What is to be logged or saved meanwhile waits for it.
     """
 
     def __init__(
@@ -154,11 +151,8 @@ class Training:
         self.folders, self.configs, self.home, self.env = folders, configs, home, env
         self.driver, self.watcher, self.memory = driver, watcher, memory
         self.config = configs[0]  # of what all share
-        self.told: set[int] = set()
+        self.record = Record(folders, configs, driver, watcher)
         self.saved: int | None = None
-        self._player = ThreadPoolExecutor(1, "evaluation")
-        self._played: tuple[Callable[[], AgentsEvaluation], Lines] | None = None
-        """An evaluation whose end is waited for by a call, and the lines that it will stand in."""
         self._save_due = False
 
     def to_the_end(self) -> Outcome:
@@ -166,8 +160,8 @@ class Training:
         driver, config = self.driver, self.config
         self._begin()
         self.clock, self.clock_step = time.perf_counter(), driver.step
-        self._tell_failures()
-        with self._player, halted_by(driver, (signal.SIGINT, signal.SIGTERM)):
+        self.record.tell_failures()
+        with self.record, halted_by(driver, (signal.SIGINT, signal.SIGTERM)):
             while driver.step < config.steps and driver.live.any() and not driver.halted:
                 event = self._next_event()
                 driver.advance(event, self.watcher.advanced)
@@ -175,11 +169,12 @@ class Training:
                     last = event == config.steps
                     self._report(evaluated=last or event % config.eval_every == 0, last=last)
                     self._save_due |= not last and event % config.checkpoint_every == 0
-                    if self._save_due and self._played is None:
+                    if self._save_due and not self.record.waiting:
                         self._save_soon()
                 if driver.plant.awaited is not None and driver.plant.restorable:
+                    self.record.end_evaluation()
                     self._save()
-            self._end_evaluation()
+            self.record.end_evaluation()
             finished = driver.step >= config.steps or not driver.live.any()
             if finished:
                 self._finish()
@@ -223,49 +218,19 @@ class Training:
 
     def _report(self, *, evaluated: bool, last: bool) -> None:
         driver, config = self.driver, self.config
-        self._end_evaluation()
         lines: Lines = [{} for _ in self.configs]
         if last or driver.step % config.log_every == 0:
             rate = (driver.step - self.clock_step) / (time.perf_counter() - self.clock)
             for line, report in zip(lines, driver.tally.reports(), strict=True):
                 line |= {**report, "time/steps_per_second": rate}
         if evaluated and self.env is not None:
+            self.record.end_evaluation()
             evaluation = AgentsEvaluation(driver, self.env, config.episodes)
-            beside = isinstance(driver, Population) and not last and not self._save_due
-            self._played = self._player.submit(evaluation.play).result if beside else evaluation.play, lines
-            if not beside:
-                self._end_evaluation()
+            self.record.evaluate(evaluation, lines, beside=isinstance(driver, Population) and not last)
         else:
-            self._tell_failures()
-            self._log(driver.step, driver.live, lines)
+            self.record.log(lines)
         if evaluated or any(lines):
             self.clock, self.clock_step = time.perf_counter(), driver.step
-
-    def _end_evaluation(self) -> None:
-        """Wait for the evaluation that has been begun, if any, and log it."""
-        if self._played is None:
-            return
-        begun, (played, lines), self._played = time.perf_counter(), self._played, None
-        evaluation = played()
-        for agent, found in evaluation.tell(self.driver).items():
-            lines[agent] |= found.metrics()
-        self.watcher.evaluated(evaluation.step, time.perf_counter() - begun)
-        self._tell_failures()
-        self._log(evaluation.step, evaluation.live, lines)
-
-    def _log(self, step: int, live: Bool[np.ndarray, " agents"], lines: Lines) -> None:
-        """Write a line of each run that was live at a step."""
-        for agent, numbers in enumerate(lines):
-            if numbers and live[agent]:
-                line = {"step": step, **numbers}
-                for folder in self.folders[agent : agent + 1]:
-                    folder.log(line)
-                self.watcher.logged(self.configs[agent], line)
-
-    def _tell_failures(self) -> None:
-        for agent in sorted(self.driver.failures.keys() - self.told):
-            self.watcher.failed(self.configs[agent], self.driver.failures[agent])
-            self.told.add(agent)
 
     def _save_soon(self) -> None:
         """Save now, or, where only the beginnings of episodes can be saved, at the next one."""
@@ -290,7 +255,7 @@ class Training:
             self.watcher.saved()
 
     def _finish(self) -> None:
-        self._tell_failures()
+        self.record.tell_failures()
         if self.home:
             self._save_policies()
             checkpoint.finish(self.home, self.folders, self.driver)

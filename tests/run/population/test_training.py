@@ -3,6 +3,9 @@
 import json
 import signal
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -15,11 +18,12 @@ from feasible.run.disk import checkpoint
 from feasible.run.drive.plant import Steps, VectorPlant
 from feasible.run.drive.population import Population
 from feasible.run.folder import RunFolder, read_metrics
+from feasible.run.launch import new_run
 from feasible.run.policy import load_policy
 from feasible.run.sweep.accelerator import train_together
 from feasible.run.train import train
 from feasible.run.watch import Watcher
-from tests.run.population.toy_runs import RUNS, At, Recorder, toy_runs
+from tests.run.population.toy_runs import RUNS, At, Recorder, toy_configs, toy_runs
 from tests.run.runs import Killed, assert_equal_runs, files
 from tests.run.test_train import At as AloneAt
 from tests.run.toys import toy_plant
@@ -101,31 +105,42 @@ def test_killed_while_it_ends_it_ends_the_same(
         assert_equal_runs(folder, other)
 
 
-def test_it_trains_on_while_an_evaluation_is_played(
-    uninterrupted: list[RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The evaluation of step 50 does not begin before step 60 is made; the checkpoint of step 50 waits for its line."""
-    folders, further, saved = toy_runs(tmp_path, checkpoint_every=25), threading.Event(), []
-    play, save = evaluate.play, checkpoint.save
+def test_it_trains_on_while_an_evaluation_is_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The evaluation of step 50 does not begin before step 85 is made; lines and checkpoints from 50 on wait for it."""
+    undisturbed, folders = (
+        [new_run(tmp_path / name, replace(config, log_every=10)) for config in toy_configs(checkpoint_every=25)]
+        for name in ("undisturbed", "held")
+    )
+    assert train_together(undisturbed) == []
+    further, played, saved = threading.Event(), threading.Event(), []
+    play, submit, save = evaluate.play, ThreadPoolExecutor.submit, checkpoint.save
 
     def late(*arguments: object) -> object:
         assert further.wait(timeout=300)  # a training that waits for the evaluation would wait for ever
         return play(*arguments)  # pyright: ignore[reportArgumentType]
 
+    def submitted(pool: ThreadPoolExecutor, task: Callable[..., object], *arguments: object) -> Future:
+        future = submit(pool, task, *arguments)
+        if task.__name__ == "play":
+            future.add_done_callback(lambda _: played.set())
+        return future
+
     def saving(home: Path, of: list[RunFolder], driver: Population) -> None:
         saved.append((driver.step, [line["step"] for line in read_metrics(of[0].metrics)]))
         save(home, of, driver)
 
-    class Further(Watcher):
+    class LetItPlay(Watcher):
         def advanced(self, step: int) -> None:
-            if step == 60:
+            if step == 85:
                 further.set()
+                assert played.wait(timeout=300)
 
     monkeypatch.setattr(evaluate, "play", late)
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", submitted)
     monkeypatch.setattr(checkpoint, "save", saving)
-    assert train_together(folders, Further()) == []
-    assert saved == [(25, []), (75, [50])]
-    for folder, other in zip(folders, uninterrupted, strict=True):
+    assert train_together(folders, LetItPlay()) == []
+    assert saved == [(25, [10, 20]), (90, list(range(10, 100, 10)))]
+    for folder, other in zip(folders, undisturbed, strict=True):
         assert_equal_runs(folder, other)
 
 
