@@ -90,8 +90,9 @@ KINDS: dict[str, Callable[[int], Sequence[ActionSet]]] = {
     "ellipsoid": lambda n: [EllipsoidBox(_bent(n), 1.0, 1.0)],
     "ball_and_weighted_l1": lambda n: [Ball(np.zeros(n), 1.0) & WeightedL1Box(cycle(n, 0.5, 2.0), 1.5, 1.0)],
 }
-# The kernels of these take seconds to compile, whatever the dimension: by default each is asked in some of them.
-LONG = {"polytope": (1, 6, 50), "polytope_with_equality": (2, 20), "ellipsoid": (6,), "ball_and_weighted_l1": (6,)}
+# The kernels of these take seconds to compile, whatever the dimension: by default each is asked in some of them. That of
+# `ellipsoid` is the one of `ball_and_weighted_l1`; tests/sets/test_against_reference.py asks the set in both precisions.
+LONG = {"polytope": (1, 6, 50), "polytope_with_equality": (2, 20), "ellipsoid": (), "ball_and_weighted_l1": (6,)}
 SHORT = tuple(kind for kind in KINDS if kind not in LONG)
 
 
@@ -100,10 +101,14 @@ def _together(n: int) -> tuple[str, ...]:
     return (*SHORT, *(kind for kind in LONG if n in LONG[kind]))
 
 
+def _marks(n: int, *, by_default: bool) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.xdist_group(f"properties_{n}"), *([] if by_default else [pytest.mark.slow])]
+
+
 each = pytest.mark.parametrize(
     ("kinds", "n"),
     [
-        pytest.param(_together(n), n, id=f"together-{n}", marks=pytest.mark.xdist_group(f"properties_{n}"))
+        pytest.param(_together(n), n, id=f"together-{n}", marks=_marks(n, by_default=n != 20))
         for n in DIMENSIONS
     ]
     + [
@@ -211,12 +216,7 @@ def test_nan_is_answered_by_nan(kinds: tuple[str, ...], n: int) -> None:
 in_float32 = pytest.mark.parametrize(
     ("kinds", "n"),
     [
-        pytest.param(
-            _together(n),
-            n,
-            id=f"together-{n}",
-            marks=[pytest.mark.xdist_group(f"properties_{n}"), *([] if n in (2, 50) else [pytest.mark.slow])],
-        )
+        pytest.param(_together(n), n, id=f"together-{n}", marks=_marks(n, by_default=n in (2, 50)))
         for n in DIMENSIONS
     ],
 )
