@@ -90,8 +90,8 @@ KINDS: dict[str, Callable[[int], Sequence[ActionSet]]] = {
     "ellipsoid": lambda n: [EllipsoidBox(_bent(n), 1.0, 1.0)],
     "ball_and_weighted_l1": lambda n: [Ball(np.zeros(n), 1.0) & WeightedL1Box(cycle(n, 0.5, 2.0), 1.5, 1.0)],
 }
-# The kernels of these take seconds to compile, whatever the dimension: by default each is asked in some of them. That of
-# `ellipsoid` is the one of `ball_and_weighted_l1`; tests/sets/test_against_reference.py asks the set in both precisions.
+# The kernels of these take seconds to compile, whatever the dimension: by default each is asked in some of them.
+# `ellipsoid` has that of `ball_and_weighted_l1`, and is asked in both precisions by test_against_reference.py.
 LONG = {"polytope": (1, 6, 50), "polytope_with_equality": (2, 20), "ellipsoid": (), "ball_and_weighted_l1": (6,)}
 SHORT = tuple(kind for kind in KINDS if kind not in LONG)
 
@@ -107,10 +107,7 @@ def _marks(n: int, *, by_default: bool) -> list[pytest.MarkDecorator]:
 
 each = pytest.mark.parametrize(
     ("kinds", "n"),
-    [
-        pytest.param(_together(n), n, id=f"together-{n}", marks=_marks(n, by_default=n != 20))
-        for n in DIMENSIONS
-    ]
+    [pytest.param(_together(n), n, id=f"together-{n}", marks=_marks(n, by_default=n != 20)) for n in DIMENSIONS]
     + [
         pytest.param((kind,), n, id=f"{kind}-{n}", marks=pytest.mark.slow)
         for kind, asked in LONG.items()
@@ -215,10 +212,7 @@ def test_nan_is_answered_by_nan(kinds: tuple[str, ...], n: int) -> None:
 
 in_float32 = pytest.mark.parametrize(
     ("kinds", "n"),
-    [
-        pytest.param(_together(n), n, id=f"together-{n}", marks=_marks(n, by_default=n in (2, 50)))
-        for n in DIMENSIONS
-    ],
+    [pytest.param(_together(n), n, id=f"together-{n}", marks=_marks(n, by_default=n in (2, 50))) for n in DIMENSIONS],
 )
 
 

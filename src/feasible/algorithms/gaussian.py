@@ -1,13 +1,14 @@
 """Gaussian policies: a network for the mean, a spread, samples with their log-densities, and the squashed form."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from feasible.algorithms.nets import HIDDEN, Dense, Hidden, Perceptron
+from feasible.algorithms.nets import HIDDEN, Dense, Hidden, Perceptron, uniform_layers
 
 LOG_STD_RANGE = (-20.0, 2.0)
 
@@ -93,10 +94,9 @@ class SquashedGaussian(eqx.Module):
 
     def __init__(self, inputs: int, outputs: int, units: Sequence[int], hidden: Hidden, key: PRNGKeyArray):
         sizes = [inputs, *units]
-        *keys, mean_key, std_key = jax.random.split(key, len(units) + 2)
-        self.layers = tuple(Dense(i, o, k) for i, o, k in zip(sizes[:-1], sizes[1:], keys, strict=True))
-        self.mean = Dense(sizes[-1], outputs, mean_key)
-        self.log_std = Dense(sizes[-1], outputs, std_key)
+        shapes = [*pairwise(sizes), *[(sizes[-1], outputs)] * 2]
+        *layers, self.mean, self.log_std = uniform_layers(shapes, jax.random.split(key, len(shapes)))
+        self.layers = tuple(layers)
         self.hidden = hidden
 
     def __call__(self, obs: Float[Array, " o"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:

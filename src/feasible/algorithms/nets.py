@@ -4,8 +4,10 @@ Functions of one observation; a batch is `jax.vmap`. Weights and biases start un
 `Perceptron` start orthogonal.
 """
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeVar
+from itertools import pairwise
+from typing import Literal, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
@@ -37,14 +39,45 @@ class Dense(eqx.Module):
     weight: Float[Array, "i o"]
     bias: Float[Array, " o"]
 
-    def __init__(self, inputs: int, outputs: int, key: PRNGKeyArray, *, fan_in: int | None = None):
-        reach = 1.0 / (fan_in or inputs) ** 0.5
-        first, second = jax.random.split(key)
-        self.weight = jax.random.uniform(first, (inputs, outputs), jnp.float32, -reach, reach)
-        self.bias = jax.random.uniform(second, (outputs,), jnp.float32, -reach, reach)
-
     def __call__(self, x: Float[Array, " i"]) -> Float[Array, " o"]:
         return x @ self.weight + self.bias
+
+
+def uniform_layers(sizes: Sequence[tuple[int, int]], keys: PRNGKeyArray) -> tuple[Dense, ...]:
+    """Layers of so many inputs and outputs, one for each key."""
+    return _layers(_uniform(_blocks([(i, o, i) for i, o in sizes]), _pairs(keys)))
+
+
+Block: TypeAlias = tuple[tuple[int, ...], int]
+"""A shape, and the number of inputs of its layer."""
+
+
+def _blocks(layers: Sequence[tuple[int, int, int]]) -> list[Block]:
+    return [block for i, o, inputs in layers for block in (((i, o), inputs), ((o,), inputs))]
+
+
+def _pairs(keys: PRNGKeyArray) -> PRNGKeyArray:
+    return jax.vmap(jax.random.split)(keys).reshape(-1)
+
+
+def _layers(drawn: Sequence[Array]) -> tuple[Dense, ...]:
+    return tuple(map(Dense, drawn[::2], drawn[1::2]))
+
+
+def _uniform(blocks: Sequence[Block], keys: PRNGKeyArray) -> list[Array]:
+    """Blocks uniform in +-1/sqrt(inputs), one for each key.
+
+    All are drawn as long as the longest and cut: XLA takes seconds to compile a draw for each. The numbers are the
+    same, since an entry depends on its key and its place alone.
+    """
+    reaches = jnp.asarray([1.0 / inputs**0.5 for _, inputs in blocks], jnp.float32)
+    sizes = [math.prod(shape) for shape, _ in blocks]
+
+    def draw(key: PRNGKeyArray, reach: Float[Array, ""]) -> Float[Array, " size"]:
+        return jax.random.uniform(key, (max(sizes),), jnp.float32, -reach, reach)
+
+    drawn = jax.vmap(draw)(keys, reaches)
+    return [row[:size].reshape(shape) for row, size, (shape, _) in zip(drawn, sizes, blocks, strict=True)]
 
 
 class Actor(eqx.Module):
@@ -62,8 +95,7 @@ class Actor(eqx.Module):
         self, inputs: int, outputs: int, units: Sequence[int], hidden: Hidden, output: Output, key: PRNGKeyArray
     ):
         sizes = [inputs, *units, outputs]
-        keys = jax.random.split(key, len(sizes) - 1)
-        self.layers = tuple(Dense(i, o, k) for i, o, k in zip(sizes[:-1], sizes[1:], keys, strict=True))
+        self.layers = uniform_layers(list(pairwise(sizes)), jax.random.split(key, len(sizes) - 1))
         self.hidden, self.output = hidden, output
 
     def __call__(
@@ -92,13 +124,12 @@ class Critic(eqx.Module):
     ):
         sizes = [inputs, *units, 1]
         joined = min(joined, len(units) - 1)
-        *keys, action_key = jax.random.split(key, len(sizes))
-        self.layers = tuple(
-            Dense(i, o, k, fan_in=i + actions if layer == joined else None)
-            for layer, (i, o, k) in enumerate(zip(sizes[:-1], sizes[1:], keys, strict=True))
-        )
-        reach = 1.0 / (sizes[joined] + actions) ** 0.5
-        self.action_weight = jax.random.uniform(action_key, (actions, sizes[joined + 1]), jnp.float32, -reach, reach)
+        keys = jax.random.split(key, len(sizes))
+        fed = [i + actions if layer == joined else i for layer, i in enumerate(sizes[:-1])]
+        blocks = _blocks(list(zip(sizes[:-1], sizes[1:], fed, strict=True)))
+        blocks.append(((actions, sizes[joined + 1]), fed[joined]))
+        *drawn, self.action_weight = _uniform(blocks, jnp.concatenate([_pairs(keys[:-1]), keys[-1:]]))
+        self.layers = _layers(drawn)
         self.hidden, self.joined = hidden, joined
 
     def __call__(self, obs: Float[Array, " o"], action: Float[Array, " n"]) -> Float[Array, ""]:
@@ -154,8 +185,7 @@ class Perceptron(eqx.Module):
 
 def _orthogonal(inputs: int, outputs: int, scale: float, key: PRNGKeyArray) -> Dense:
     weight = jax.nn.initializers.orthogonal(scale)(key, (inputs, outputs), jnp.float32)
-    bias = jnp.zeros(outputs, jnp.float32)
-    return eqx.tree_at(lambda d: (d.weight, d.bias), Dense(inputs, outputs, key), (weight, bias))
+    return Dense(weight, jnp.zeros(outputs, jnp.float32))
 
 
 Net = TypeVar("Net")

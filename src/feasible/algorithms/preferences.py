@@ -1,11 +1,13 @@
 """Weights of two objectives, and the critics that know them."""
 
+from itertools import pairwise
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from feasible.algorithms.nets import HIDDEN, Dense, Hidden
+from feasible.algorithms.nets import HIDDEN, Dense, Hidden, uniform_layers
 
 Preference = Float[Array, " 2"]
 
@@ -18,8 +20,7 @@ class VectorCritic(eqx.Module):
 
     def __init__(self, inputs: int, units: tuple[int, ...], hidden: Hidden, key: PRNGKeyArray):
         sizes = [inputs, *units, 2]
-        keys = jax.random.split(key, len(sizes) - 1)
-        self.layers = tuple(Dense(i, o, k) for i, o, k in zip(sizes[:-1], sizes[1:], keys, strict=True))
+        self.layers = uniform_layers(list(pairwise(sizes)), jax.random.split(key, len(sizes) - 1))
         self.hidden = hidden
 
     def __call__(self, obs: Float[Array, " o"], action: Float[Array, " n"], preference: Preference) -> Preference:
