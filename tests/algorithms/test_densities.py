@@ -263,8 +263,9 @@ def test_the_entropy_of_a_restricted_gaussian_is_that_of_its_density() -> None:
     def answers(key: jax.Array, mean: jax.Array, std: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
         ways = spread_directions(key, 4_096, 2, mean.dtype)
         policy = Truncated.of(region, Hull.of(region), mean, std, ways)
-        known = gaussian_log_density((y - policy.mean) / policy.std, jnp.log(policy.std)) - policy.log_inside
-        return policy.entropy, policy.log_inside, policy.log_density(jnp.asarray(y)), known
+        at = jnp.asarray(y)
+        known = gaussian_log_density((at - policy.mean) / policy.std, jnp.log(policy.std)) - policy.log_inside
+        return policy.entropy, policy.log_inside, policy.log_density(at), known
 
     entropy, log_inside, log_density, known = map(float, answers(jax.random.key(0), MEAN[:2], STD[:2]))
     rays, corners = directions(2)
