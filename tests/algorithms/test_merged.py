@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient, ProjectedGradient, ThroughProjection
 from feasible.algorithms.base import Algorithm
@@ -23,6 +24,7 @@ from tests.algorithms.plain import ball_task, new, random_transition, stored
 SPEC = ball_task()
 UPDATES = 200
 NFWPO = DDPG(rule=FrankWolfe(0.05), noise=0.1, warmup=0, batch_size=8, replay_size=64, hidden_layers=(8,))
+SEARCHING = FrankWolfe(0.3, by="search", inner=2, away=True)
 # One group of five rules and of other numbers, one of SAC, which updates at every other step, one with two critics,
 # one whose rule asks the critic more than once, and one that normalises observations.
 AGENTS: Sequence[Algorithm] = (
@@ -34,12 +36,18 @@ AGENTS: Sequence[Algorithm] = (
     replace(NFWPO, rule=FrankWolfe(0.3, by="gap")),
     SAC(warmup=0, learning_starts=0, interval=2, updates=2, batch_size=4, replay_size=64, hidden_layers=(8,)),
     replace(NFWPO, twin=True, target_noise=0.2, actor_interval=2),
-    replace(NFWPO, rule=FrankWolfe(0.3, by="search", inner=2, away=True)),
+    replace(NFWPO, rule=SEARCHING),
     replace(NFWPO, normalised=True),
     replace(NFWPO, normalised=True, rule=PolicyGradient(), discount=0.9),
 )
 SAC_AGENT = 6
 SEEDS = (0, 1, 2, 2, 4, 5, 6, 7, 8, 9, 10)
+# Two rules with other numbers, SAC, and one agent for all other groups: their settings go together.
+FEW: Sequence[Algorithm] = (
+    *AGENTS[1:3],
+    AGENTS[SAC_AGENT],
+    replace(NFWPO, twin=True, target_noise=0.2, actor_interval=2, rule=SEARCHING, normalised=True),
+)
 
 
 def recorded(agent: int) -> np.ndarray:
@@ -66,13 +74,21 @@ def first(algorithm: Algorithm, key: jax.Array, obs: np.ndarray) -> tuple[list[j
     return first_of(algorithm, key, obs)
 
 
-def test_agents_in_a_population_learn_what_they_learn_alone() -> None:
+@pytest.mark.parametrize(
+    ("agents", "sizes"),
+    [
+        pytest.param(FEW, [2, 1, 1], id="few"),
+        pytest.param(AGENTS, [6, 1, 1, 1, 2], id="all", marks=pytest.mark.slow),
+    ],
+)
+def test_agents_in_a_population_learn_what_they_learn_alone(agents: Sequence[Algorithm], sizes: list[int]) -> None:
     """Equal to 1e-6 after 200 updates, though the neighbours' methods, numbers, batches and intervals are others."""
-    packets = np.stack([recorded(agent) for agent in range(len(AGENTS))], axis=1)
+    seeds = SEEDS[: len(agents)]
+    packets = np.stack([recorded(agent) for agent in range(len(agents))], axis=1)
     obs = packets[-1, :, : SPEC.observation_size]
-    together = PopulationPrograms(AGENTS, SPEC)
-    assert [group.size for group in together.groups] == [6, 1, 1, 1, 2]
-    leaves, report = together.first(SEEDS, obs)
+    together = PopulationPrograms(agents, SPEC)
+    assert [group.size for group in together.groups] == sizes
+    leaves, report = together.first(seeds, obs)
     reports, places = [np.asarray(report)], [leaf.unsafe_buffer_pointer() for leaf in leaves]
 
     def exchange(report: np.ndarray) -> np.ndarray:
@@ -88,10 +104,10 @@ def test_agents_in_a_population_learn_what_they_learn_alone() -> None:
     # Some update at every second step only, and yet 50 steps are one dispatch.
     assert [(len(cycle), list(loops)) for cycle, loops in together.loops.items()] == [(2, [50])]
     carries = together.carries(leaves)
-    for agent, algorithm in enumerate(AGENTS):
+    for agent, algorithm in enumerate(agents):
         number, group = next((n, g) for n, g in enumerate(together.groups) if g.rows.start <= agent < g.rows.stop)
         alone = Programs(algorithm, SPEC)
-        begun, expected = first(algorithm, jax.random.key(SEEDS[agent]), obs[agent])
+        begun, expected = first(algorithm, jax.random.key(seeds[agent]), obs[agent])
         own = alone.leaves(jax.tree.unflatten(alone.structure, begun))
         size = len(expected)
         actions, metrics = [np.asarray(expected)], [np.zeros(0)]

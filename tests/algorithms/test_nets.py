@@ -1,7 +1,9 @@
 """Networks against NumPy: values, ranges of outputs and of initial weights, and blending."""
 
+from collections.abc import Callable
 from typing import TypeVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +16,11 @@ Net = TypeVar("Net", Actor, Critic)
 LOW, HIGH = np.array([-1.0, 10.0]), np.array([1.0, 35.0])
 
 
+@eqx.filter_jit
+def new(kind: Callable[..., Net], *arguments: object) -> Net:
+    return kind(*arguments)
+
+
 def float64(net: Net) -> Net:
     return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf, np.float64)), net)
 
@@ -21,7 +28,7 @@ def float64(net: Net) -> Net:
 @pytest.mark.parametrize("hidden", ["relu", "leaky_relu"])
 @pytest.mark.parametrize("output", ["tanh", "relu", "leaky_relu"])
 def test_actors_are_what_numpy_computes(hidden: Hidden, output: Output) -> None:
-    actor = float64(Actor(3, 2, (7, 5), hidden, output, jax.random.key(0)))
+    actor = float64(new(Actor, 3, 2, (7, 5), hidden, output, jax.random.key(0)))
     act = jax.jit(lambda obs: actor(obs, jnp.asarray(LOW), jnp.asarray(HIGH)))
     for obs in np.random.default_rng(0).normal(size=(10, 3)):
         np.testing.assert_allclose(act(obs), actor_output(actor, obs, LOW, HIGH), rtol=1e-12)
@@ -31,7 +38,7 @@ def test_outputs_span_the_box_or_stay_positive() -> None:
     wild = 1e3 * np.random.default_rng(1).normal(size=(200, 3))
     outputs = {}
     for output in ("tanh", "relu", "leaky_relu"):
-        actor = float64(Actor(3, 2, (64, 64), "relu", output, jax.random.key(0)))
+        actor = float64(new(Actor, 3, 2, (64, 64), "relu", output, jax.random.key(0)))
         act = jax.jit(jax.vmap(actor, in_axes=(0, None, None)))
         outputs[output] = np.asarray(act(jnp.asarray(wild), jnp.asarray(LOW), jnp.asarray(HIGH)))
     assert (outputs["tanh"] >= LOW).all()
@@ -46,21 +53,21 @@ def test_outputs_span_the_box_or_stay_positive() -> None:
 
 @pytest.mark.parametrize("units", [(6,), (7, 5), (7, 5, 4)])
 def test_critics_are_what_numpy_computes_of_a_joined_input(units: tuple[int, ...]) -> None:
-    critic = float64(Critic(3, 2, units, "leaky_relu", jax.random.key(2)))
+    critic = float64(new(Critic, 3, 2, units, "leaky_relu", jax.random.key(2)))
     value, rng = jax.jit(lambda obs, action: critic(obs, action)), np.random.default_rng(2)
     for obs, action in zip(rng.normal(size=(10, 3)), rng.normal(size=(10, 2)), strict=True):
         expected = critic_value(critic, obs, action)
         assert float(value(obs, action)) == pytest.approx(expected, rel=1e-12)
 
 
-def spread(leaf: jax.Array, inputs: int) -> tuple[float, float]:
+def spread(leaf: np.ndarray, inputs: int) -> tuple[float, float]:
     """Largest size and standard deviation, in units of 1/sqrt(inputs)."""
-    return float(jnp.abs(leaf).max()) * inputs**0.5, float(leaf.std()) * inputs**0.5
+    return float(np.abs(leaf).max()) * inputs**0.5, float(np.std(leaf)) * inputs**0.5
 
 
 def test_weights_start_uniform_within_one_over_the_root_of_their_inputs() -> None:
-    actor = Actor(17, 6, (400, 300), "relu", "tanh", jax.random.key(3))
-    critic = Critic(17, 6, (400, 300), "relu", jax.random.key(4))
+    actor = jax.tree.map(np.asarray, new(Actor, 17, 6, (400, 300), "relu", "tanh", jax.random.key(3)))
+    critic = jax.tree.map(np.asarray, new(Critic, 17, 6, (400, 300), "relu", jax.random.key(4)))
     # The critic's second layer has the action among its inputs.
     blocks = [
         *zip([layer.weight for layer in actor.layers], [17, 400, 300], strict=True),
@@ -77,7 +84,7 @@ def test_weights_start_uniform_within_one_over_the_root_of_their_inputs() -> Non
 
 
 def test_blending_moves_every_weight_by_the_ratio() -> None:
-    target, online = (Actor(3, 2, (4,), "relu", "tanh", jax.random.key(i)) for i in (5, 6))
+    target, online = (new(Actor, 3, 2, (4,), "relu", "tanh", jax.random.key(i)) for i in (5, 6))
     mixed = blend(target, online, 0.25)
     for m, t, o in zip(*(jax.tree.leaves(net) for net in (mixed, target, online)), strict=True):
         np.testing.assert_allclose(m, 0.75 * np.asarray(t) + 0.25 * np.asarray(o), rtol=1e-5, atol=1e-7)

@@ -112,12 +112,14 @@ def trained(algorithm: Algorithm, spec: Spec, steps: int, scale: float = 1.0) ->
         return jax.lax.scan(learn, state, jax.random.split(key, steps // period))[0]
 
     state = train(jax.random.key(0))
-    return lambda obs: algorithm.act(algorithm.policy(state), spec, obs, jax.random.key(0), explore=False).executed
+    return jax.jit(
+        lambda obs: algorithm.act(algorithm.policy(state), spec, obs, jax.random.key(0), explore=False).executed
+    )
 
 
 # By default one of each kind; the others are the same code with other factors.
 LONGER = (
-    *("ddpg-shaping", "td3-proposed", "td3-optlayer", "td3-nfwpo", "sac-proposed", "sac-alpha"),
+    *("ddpg-shaping", "td3-projection", "td3-proposed", "td3-optlayer", "td3-nfwpo", "sac-proposed", "sac-alpha"),
     *("ppo-radial", "ppo-truncated", "trpo-capg"),
 )
 

@@ -1,5 +1,6 @@
 """Sets from CVXPY against CVXPY itself: nearest points and supports with random parameters, and what is refused."""
 
+import functools
 import logging
 import sys
 import warnings
@@ -213,10 +214,14 @@ def test_what_has_no_closed_form_beside_a_budget_is_still_represented() -> None:
         assert type(jax.eval_shape(from_cvxpy(x, [power, *others]))) is ConePolytope
 
 
-def _solved(model: Model, problem: cp.Problem, target: NDArray, values: Sequence[NDArray | float]) -> NDArray:
-    model.target.value = target
+def _state(model: Model, values: Sequence[NDArray | float]) -> None:
     for parameter, value in zip(model.parameters, values, strict=True):
         parameter.value = value
+
+
+def _solved(model: Model, problem: cp.Problem, target: NDArray, values: Sequence[NDArray | float]) -> NDArray:
+    model.target.value = target
+    _state(model, values)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Solution may be inaccurate")
         problem.solve(solver=cp.CLARABEL, **TIGHT)
@@ -224,13 +229,32 @@ def _solved(model: Model, problem: cp.Problem, target: NDArray, values: Sequence
     return model.x.value
 
 
+@dataclass(frozen=True)
+class Problems:
+    """Random values of a model's parameters, points and directions, and CVXPY's answers, for both precisions."""
+
+    values: Sequence[Sequence[NDArray | float]]
+    z: NDArray
+    g: NDArray
+    nearest: Sequence[NDArray]
+    highest: Sequence[float]
+
+
+@functools.cache
+def problems(model: Model) -> Problems:
+    rng = np.random.default_rng(1)
+    values = [model.draw(rng) for _ in range(COUNT)]
+    z = rng.normal(size=(COUNT, 3)) * rng.choice([0.3, 1, 10], size=(COUNT, 1))
+    g = rng.normal(size=(COUNT, 3))
+    nearest = [_solved(model, model.nearest, z[k], values[k]) for k in range(COUNT)]
+    highest = [float(g[k] @ _solved(model, model.highest, g[k], values[k])) for k in range(COUNT)]
+    return Problems(values, z, g, nearest, highest)
+
+
 @pytest.mark.parametrize(("model", "dtype"), each_precision)
 def test_answers_are_cvxpy_s(model: Model, dtype: type) -> None:
     """Clarabel itself is off by up to 1e-6 at curved sets; the support is flat there and agrees more closely."""
-    rng = np.random.default_rng(1)
-    drawn = [model.draw(rng) for _ in range(COUNT)]
-    z = rng.normal(size=(COUNT, 3)) * rng.choice([0.3, 1, 10], size=(COUNT, 1))
-    g = rng.normal(size=(COUNT, 3))
+    asked = problems(model)
 
     @jax.jit
     @one_by_one
@@ -239,16 +263,17 @@ def test_answers_are_cvxpy_s(model: Model, dtype: type) -> None:
         near, best = region.project(z), region.maximise_linear(g)
         return near, best, jnp.maximum(region.violation(near), region.violation(best)), region.scale
 
-    columns = [jnp.asarray(np.stack([values[i] for values in drawn]), dtype) for i in range(len(model.parameters))]
-    found = answers(jnp.asarray(z, dtype), jnp.asarray(g, dtype), *columns)
+    columns = [np.stack([values[i] for values in asked.values]) for i in range(len(model.parameters))]
+    found = answers(*(jnp.asarray(x, dtype) for x in (asked.z, asked.g, *columns)))
     near, best, violation, scale = (np.asarray(x, np.float64) for x in found)
     assert found[0].dtype == dtype
     assert np.all(violation <= 1e-5 * scale)
     accuracy = 5e-6 if dtype == jnp.float64 else 1e-4
-    for k, values in enumerate(drawn):
-        np.testing.assert_allclose(near[k], _solved(model, model.nearest, z[k], values), atol=accuracy * scale[k])
-        highest = g[k] @ _solved(model, model.highest, g[k], values)
-        np.testing.assert_allclose(g[k] @ best[k], highest, atol=0.2 * accuracy * scale[k] * np.linalg.norm(g[k]))
+    for k, values in enumerate(asked.values):
+        np.testing.assert_allclose(near[k], asked.nearest[k], atol=accuracy * scale[k])
+        slack = 0.2 * accuracy * scale[k] * np.linalg.norm(asked.g[k])
+        np.testing.assert_allclose(asked.g[k] @ best[k], asked.highest[k], atol=slack)
+        _state(model, values)
         model.x.value = near[k]
         assert all(np.all(c.violation() <= 2e-5 * max(scale[k], 1)) for c in model.nearest.constraints[-1:])
 

@@ -91,7 +91,8 @@ KINDS: dict[str, Callable[[int], Sequence[ActionSet]]] = {
     "ball_and_weighted_l1": lambda n: [Ball(np.zeros(n), 1.0) & WeightedL1Box(cycle(n, 0.5, 2.0), 1.5, 1.0)],
 }
 # The kernels of these take seconds to compile, whatever the dimension: by default each is asked in some of them.
-LONG = {"polytope": (1, 6, 50), "polytope_with_equality": (2, 20), "ellipsoid": (6,), "ball_and_weighted_l1": (6,)}
+# `ellipsoid` has that of `ball_and_weighted_l1`, and is asked in both precisions by test_against_reference.py.
+LONG = {"polytope": (1, 6, 50), "polytope_with_equality": (2, 20), "ellipsoid": (), "ball_and_weighted_l1": (6,)}
 SHORT = tuple(kind for kind in KINDS if kind not in LONG)
 
 
@@ -100,12 +101,13 @@ def _together(n: int) -> tuple[str, ...]:
     return (*SHORT, *(kind for kind in LONG if n in LONG[kind]))
 
 
+def _marks(n: int, *, by_default: bool = True) -> list[pytest.MarkDecorator]:
+    return [pytest.mark.xdist_group(f"properties_{n}"), *([] if by_default else [pytest.mark.slow])]
+
+
 each = pytest.mark.parametrize(
     ("kinds", "n"),
-    [
-        pytest.param(_together(n), n, id=f"together-{n}", marks=pytest.mark.xdist_group(f"properties_{n}"))
-        for n in DIMENSIONS
-    ]
+    [pytest.param(_together(n), n, id=f"together-{n}", marks=_marks(n)) for n in DIMENSIONS]
     + [
         pytest.param((kind,), n, id=f"{kind}-{n}", marks=pytest.mark.slow)
         for kind, asked in LONG.items()
@@ -210,15 +212,7 @@ def test_nan_is_answered_by_nan(kinds: tuple[str, ...], n: int) -> None:
 
 in_float32 = pytest.mark.parametrize(
     ("kinds", "n"),
-    [
-        pytest.param(
-            _together(n),
-            n,
-            id=f"together-{n}",
-            marks=[pytest.mark.xdist_group(f"properties_{n}"), *([] if n in (2, 50) else [pytest.mark.slow])],
-        )
-        for n in DIMENSIONS
-    ],
+    [pytest.param(_together(n), n, id=f"together-{n}", marks=_marks(n, by_default=n in (2, 50))) for n in DIMENSIONS],
 )
 
 
