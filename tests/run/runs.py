@@ -21,8 +21,9 @@ from feasible.run.drive.population_programs import PopulationPrograms
 from feasible.run.drive.programs import Programs, compiled_policy
 from feasible.run.folder import RunFolder
 from feasible.run.launch import Options, configure, new_run
+from feasible.run.train import train
 from tests.code_generation import xla_flags
-from tests.run.gate import FOLDER, PATIENCE, Gates
+from tests.run.gate import FOLDER, PATIENCE, Gates, stopping_at_gates
 
 ROOT = Path(__file__).parents[2]
 METHODS = ("nfwpo", "ddpg-projection")
@@ -121,6 +122,14 @@ def environment(cache: Path, gates: Gates | None = None) -> Iterator[None]:
         found[FOLDER] = str(gates.folder)
     with mock.patch.dict(os.environ, found, PYTHONPATH=os.pathsep.join(map(str, paths))):
         yield
+
+
+@contextmanager
+def at_gates(gates: Gates) -> Iterator[None]:
+    """Runs that commands train in this process stop at gates and tell where they began."""
+    with mock.patch.dict(os.environ, {FOLDER: str(gates.folder)}):
+        with mock.patch("feasible.run.train.train", stopping_at_gates(train)):
+            yield
 
 
 def command(
