@@ -28,7 +28,7 @@ from tests.constraints.structures import REACH, Gears, Goal, in_gear, near
 from tests.run.runs import assert_equal_runs
 
 pytestmark = pytest.mark.usefixtures("shared_programs")
-SMALL: dict[str, Any] = {"hidden_layers": (8,), "warmup": 10, "batch_size": 8, "replay_size": 50}
+SMALL: dict[str, Any] = {"hidden_layers": (8,), "warmup": 0, "batch_size": 8, "replay_size": 50}
 GEARS = fs.Task("gears", Gears, in_gear, steps=60, eval_every=30, episodes=2)
 
 
