@@ -72,6 +72,7 @@ def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.usefixtures("plain_processes")
 def test_an_export_acts_as_the_policy_does_where_there_is_no_library(trained: RunFolder, tmp_path: Path) -> None:
     out = tmp_path / "toy.zip"
     main(["export", str(trained.path), "--out", str(out)])
@@ -88,6 +89,7 @@ def test_an_export_acts_as_the_policy_does_where_there_is_no_library(trained: Ru
     assert not np.any(answers["empty/violation"] <= answers["empty/tolerance"])
 
 
+@pytest.mark.usefixtures("plain_processes")
 def test_a_policy_of_the_paper_s_tasks_is_played_by_its_export(tmp_path: Path) -> None:
     """Integer allocations, a budget and link capacities: rounding, breakpoints and active sets, in one file each."""
     tasks = ("bss-5", "halfcheetah", "nsfnet")
