@@ -94,8 +94,16 @@ def test_the_wrapper_executes_all_that_the_driver_lets_pass() -> None:
 IN_PROCESSES = partial(AsyncVectorEnv, context="forkserver")
 
 
-@pytest.mark.parametrize("kind", [SyncVectorEnv, IN_PROCESSES], ids=["sync", "async"])
-@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP], ids=lambda mode: mode.name)
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [
+        (SyncVectorEnv, AutoresetMode.SAME_STEP),
+        (SyncVectorEnv, AutoresetMode.NEXT_STEP),
+        (IN_PROCESSES, AutoresetMode.NEXT_STEP),
+        pytest.param(IN_PROCESSES, AutoresetMode.SAME_STEP, marks=pytest.mark.slow),
+    ],
+    ids=["sync SAME_STEP", "sync NEXT_STEP", "async NEXT_STEP", "async SAME_STEP"],
+)
 def test_copies_give_the_packets_of_single_environments(kind: Callable[..., VectorEnv], mode: AutoresetMode) -> None:
     makers = [Gears, Gears]
     copies = kind(makers, autoreset_mode=mode)
