@@ -128,9 +128,9 @@ def environment(cache: Path, gates: Gates | None = None) -> Iterator[None]:
 @contextmanager
 def at_gates(gates: Gates) -> Iterator[None]:
     """Runs that commands train in this process stop at gates and tell where they began."""
-    with mock.patch.dict(os.environ, {FOLDER: str(gates.folder)}):
-        with mock.patch("feasible.run.train.train", stopping_at_gates(train)):
-            yield
+    found = {FOLDER: str(gates.folder)}
+    with mock.patch.dict(os.environ, found), mock.patch("feasible.run.train.train", stopping_at_gates(train)):
+        yield
 
 
 def command(

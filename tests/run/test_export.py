@@ -18,6 +18,7 @@ from feasible.agents import Agent
 from feasible.algorithms.spec import spec_of
 from feasible.catalogue.registry import TASKS, algorithm_of, find_task
 from feasible.cli import main
+from feasible.constraints import ConstrainedEnv
 from feasible.run import export
 from feasible.run.disk.archive import write_atomically
 from feasible.run.folder import RunFolder
@@ -92,7 +93,7 @@ def test_an_export_acts_as_the_policy_does_where_there_is_no_library(trained: Ru
     assert not np.any(answers["empty/violation"] <= answers["empty/tolerance"])
 
 
-def untrained(task: str, env: gym.Env) -> Agent:
+def untrained(task: str, env: ConstrainedEnv) -> Agent:
     """An agent that has its policy only: nothing else is compiled."""
     algorithm, spec = algorithm_of(find_task(task), "nfwpo", "default", {"hidden_layers": (8,)}), spec_of(env)
     policy = jax.jit(lambda key: algorithm.policy(algorithm.init(key, spec)))(jax.random.key(0))

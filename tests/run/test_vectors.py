@@ -220,7 +220,9 @@ def _toy_task(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("algo", "changes"), [("nfwpo", {"actor_interval": 4}), ("sac-projection", {"interval": 7})])
 def test_killed_and_resumed_it_ends_as_an_undisturbed_run(algo: str, changes: dict[str, int], tmp_path: Path) -> None:
     def run(out: Path) -> RunFolder:
-        config = configure("toy", algo, 0, changes={"copies": 2, "warmup": 0, **changes}, variant="small", checkpoint_every=70)
+        config = configure(
+            "toy", algo, 0, changes={"copies": 2, "warmup": 0, **changes}, variant="small", checkpoint_every=70
+        )
         return new_run(out, config)
 
     whole, killed = run(tmp_path / "whole"), run(tmp_path / "killed")
