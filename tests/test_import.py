@@ -46,18 +46,33 @@ def test_type_checkers_are_told_that_there_are_types() -> None:
     assert wheel == {"packages": ["src/feasible"]}
 
 
-def test_sets_load_jax_agents_no_simulator_and_all_names_no_mujoco() -> None:
-    """One after the other in one process, which tells after each what it has loaded by then."""
+@pytest.fixture(scope="module")
+def told() -> list[str]:
+    """What a process says that uses the package more and more: thrice what it has loaded by then, and two of names."""
     asked = (
         "feasible.sets.Ball, feasible.constrain, feasible.make",
         "feasible.NFWPO",
-        "[getattr(feasible, name) for name in dir(feasible)]",
+        "values = {name: getattr(feasible, name) for name in dir(feasible)}",
     )
     program = "\n".join(f"{words}\n{TELL}" for words in asked)
-    sets, agents, names = (set(line.split()) for line in run(f"import feasible\n{program}")[-3:])
-    assert sets <= {"equinox", "jax", "scipy"}
+    names = """
+import pkgutil
+packages = {module.name for module in pkgutil.iter_modules(feasible.__path__)}
+print(*[name for name, value in values.items() if name in packages and callable(value)])
+print(*[name for name in ("Agent", "agent", "algorithms", "Task", "NFWPO") if name not in values])
+"""
+    return run(f"import feasible\n{program}{names}")
+
+
+def test_sets_load_jax_agents_no_simulator_and_all_names_no_mujoco(told: list[str]) -> None:
+    sets, agents, names = (set(line.split()) for line in told[:3])
+    assert {"jax"} <= sets <= {"equinox", "jax", "scipy"}
     assert agents <= {"equinox", "jax", "optax", "scipy"}
     assert "mujoco" not in names
+
+
+def test_no_public_function_has_the_name_of_a_subpackage(told: list[str]) -> None:
+    assert told[3:] == ["", ""]
 
 
 def test_commands_that_only_tell_load_nothing_heavy() -> None:
@@ -91,14 +106,3 @@ except ModuleNotFoundError as error:
     (said,) = run(program)
     assert said.startswith(f"{package} needs ")
     assert said.endswith(f": pip install 'feasible[{extra}]'.")
-
-
-def test_no_public_function_has_the_name_of_a_subpackage() -> None:
-    program = """
-import feasible, pkgutil
-packages = {module.name for module in pkgutil.iter_modules(feasible.__path__)}
-values = {name: getattr(feasible, name) for name in dir(feasible) if not name.startswith("_")}
-print(*[name for name, value in values.items() if name in packages and callable(value)])
-print(*[name for name in ("Agent", "agent", "algorithms", "Task", "NFWPO") if name not in values])
-"""
-    assert run(program) == ["", ""]

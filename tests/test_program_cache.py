@@ -60,19 +60,18 @@ def used(tmp_path: Path, **settings: str) -> tuple[list[str], list[str]]:
     return first.split(), second.split()
 
 
-def test_a_second_process_compiles_nothing_and_a_broken_program_is_replaced(tmp_path: Path) -> None:
+def test_a_second_process_compiles_nothing_but_a_broken_program_which_is_replaced(tmp_path: Path) -> None:
     settings = {"FEASIBLE_CACHE": "", "XDG_CACHE_HOME": str(tmp_path / "caches")}
     (total, hits, misses), (folder, jaxs) = used(tmp_path, **settings)
     assert (total, hits, folder) == ("18.0", "0", jaxs)
-    assert int(misses) > 0
+    assert int(misses) > 1
     assert Path(folder).parent == tmp_path / "caches" / "feasible"
     programs = {path: path.read_bytes() for path in Path(folder).glob("*.program")}
     assert len(programs) == int(misses)
-    assert used(tmp_path, **settings)[0] == ["18.0", misses, "0"]
-    for path, whole in programs.items():
-        path.write_bytes(whole[: len(whole) // 2])  # as a full disk would have left it
-    assert used(tmp_path, **settings)[0] == ["18.0", "0", misses]
-    assert all(len(path.read_bytes()) > len(whole) // 2 for path, whole in programs.items())
+    broken, whole = min(programs.items())
+    broken.write_bytes(whole[: len(whole) // 2])  # as a full disk would have left it
+    assert used(tmp_path, **settings)[0] == ["18.0", str(int(misses) - 1), "1"]
+    assert len(broken.read_bytes()) > len(whole) // 2
 
 
 def test_a_program_that_calls_the_host_is_kept_without_the_function(tmp_path: Path) -> None:

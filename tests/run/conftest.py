@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from feasible.run.folder import RunFolder
+from feasible.run.train import Outcome, train
 from tests.code_generation import users_code
 from tests.run.gate import Gates
-from tests.run.runs import METHODS, as_a_user, command, finish, programs_shared, short_run
+from tests.run.runs import METHODS, as_a_user, programs_shared, short_run
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -36,14 +37,12 @@ def gates(tmp_path: Path) -> Gates:
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> dict[str, RunFolder]:
-    """The short run of each method, trained by a process that nothing has disturbed: once for all that compare with it.
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunFolder]:
+    """The short run of each method, trained here and by nothing disturbed: once for all that compare with it.
 
     What asks for it is in the group `processes`, on one worker.
     """
     runs = {algo: short_run(tmp_path_factory.mktemp("undisturbed"), algo) for algo in METHODS}
-    for process in [command("resume", run.path, cache=cache) for run in runs.values()]:
-        code, printed, complaint = finish(process)
-        assert (code, complaint) == (0, "")
-        assert "finished, at step 400" in printed
+    with as_a_user():
+        assert [train(run) for run in runs.values()] == [Outcome(400, finished=True)] * len(METHODS)
     return runs

@@ -16,13 +16,13 @@ import pytest
 
 from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import Plain
-from feasible.constraints.action_box import Constraint
 from feasible.run.drive.population_programs import PopulationPrograms
 from feasible.run.drive.programs import Programs, compiled_policy
 from feasible.run.folder import RunFolder
 from feasible.run.launch import Options, configure, new_run
+from feasible.run.train import train
 from tests.code_generation import xla_flags
-from tests.run.gate import FOLDER, PATIENCE, Gates
+from tests.run.gate import FOLDER, PATIENCE, Gates, stopping_at_gates
 
 ROOT = Path(__file__).parents[2]
 METHODS = ("nfwpo", "ddpg-projection")
@@ -65,17 +65,19 @@ def as_a_user() -> Iterator[None]:
             jax.config.update(name, value)
 
 
+_made: dict[tuple[object, ...], object] = {}
+
+
 @contextmanager
 def programs_shared() -> Iterator[None]:
-    """Runs with equal algorithms and the same constraint share their programs, traced once."""
+    """Runs with equal algorithms and the same constraint share their programs, traced and compiled once for all tests
+    of this process."""
 
     def share(make: Callable[..., object]) -> Callable[..., object]:
-        made: dict[tuple[str, Constraint, int, int | None], object] = {}
-
         def shared(algorithm: Algorithm | Sequence[Algorithm], spec: Spec) -> object:
-            key = repr(algorithm), spec.constraint, spec.observation_size, spec.episode_length
-            made[key] = made.get(key) or make(algorithm, spec)
-            return made[key]
+            key = make, repr(algorithm), spec.constraint, spec.observation_size, spec.episode_length, xla_flags()
+            _made[key] = _made.get(key) or make(algorithm, spec)
+            return _made[key]
 
         return shared
 
@@ -120,6 +122,14 @@ def environment(cache: Path, gates: Gates | None = None) -> Iterator[None]:
         paths.append(ROOT / "tests" / "run" / "gated")
         found[FOLDER] = str(gates.folder)
     with mock.patch.dict(os.environ, found, PYTHONPATH=os.pathsep.join(map(str, paths))):
+        yield
+
+
+@contextmanager
+def at_gates(gates: Gates) -> Iterator[None]:
+    """Runs that commands train in this process stop at gates and tell where they began."""
+    found = {FOLDER: str(gates.folder)}
+    with mock.patch.dict(os.environ, found), mock.patch("feasible.run.train.train", stopping_at_gates(train)):
         yield
 
 

@@ -19,7 +19,7 @@ from tests.run.toys import toy_plant, toy_task
 
 SMALL = {
     "hidden_layers": [8],
-    "warmup": 15,
+    "warmup": 0,
     "learning_starts": 15,
     "batch_size": 8,
     "draws": 4,

@@ -43,12 +43,12 @@ def test_only_what_depends_on_nothing_else_is_drawn_before(cut: Cut) -> None:
 
 @pytest.mark.parametrize("every", [1, 3])
 def test_a_stretch_holds_the_numbers_of_its_steps(cut: Cut, every: int) -> None:
-    stretches, by_itself, state = ByStretches(cut, every), AtEachStep(cut), jnp.float32(7)
+    stretches, by_itself, state, whole = ByStretches(cut, every), AtEachStep(cut), jnp.float32(7), jax.jit(step)
     for number in (0, 5, STRETCH - 1, STRETCH, 3 * STRETCH + 7, 5):
         made = number * every
         tables = stretches.tables(KEY, made)
         found = cut.rest([state], stretches.of(tables, KEY, jnp.int32(made)))
-        expected = step(state, KEY, jnp.int32(made))
+        expected = whole(state, KEY, jnp.int32(made))
         for own, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(own, other, rtol=1e-6)
         for own, other in zip(cut.rest([state], by_itself.of([], KEY, jnp.int32(made))), expected, strict=True):
@@ -66,6 +66,7 @@ def test_a_stretch_is_drawn_once_and_anew_for_another_run(cut: Cut) -> None:
         np.testing.assert_array_equal(own, theirs)
 
 
+@pytest.mark.usefixtures("shared_programs")
 def test_a_driver_s_steps_are_those_of_the_whole_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """With warm-up, its end and updates: the carry after each is what `Step.advance` makes of the packet."""
     plant, packets = toy_plant(), []
@@ -80,7 +81,7 @@ def test_a_driver_s_steps_are_those_of_the_whole_step(monkeypatch: pytest.Monkey
     driver, whole = Lone(TOY, plant, seed=5), Step(TOY, plant.spec)
     advance = jax.jit(whole.advance, static_argnames=("due", "warm"))
     driver.start()
-    carry, _, _ = whole.first(jax.random.key(5), jnp.asarray(driver.carry.obs))
+    carry, _, _ = jax.jit(whole.first)(jax.random.key(5), jnp.asarray(driver.carry.obs))
     for number in range(1, TOY.warmup + 5):
         driver.advance(number)
         carry, _, _ = advance(carry, packets[-1], due=due_after(TOY, number), warm=number < TOY.warmup)

@@ -74,20 +74,13 @@ def copies(faults: list[Fault], at: int = 0, kind: type[Drift] = SavedDrift) -> 
     return VectorPlant(ConstrainedVectorEnv(env, force))
 
 
-@pytest.fixture(scope="module")
-def programs() -> Programs:
-    return Programs(TOY, toy_plant().spec)
+def driver(plant: VectorPlant) -> Lone:
+    return Lone(TOY, plant, seed=3)
 
 
-def driver(programs: Programs, plant: VectorPlant) -> Lone:
-    made = Lone(TOY, plant, seed=3)
-    made.programs = programs  # compiled once for all of them
-    return made
-
-
-def test_every_copy_s_steps_reach_the_rollout(programs: Programs) -> None:
+def test_every_copy_s_steps_reach_the_rollout() -> None:
     """Against plain stepping of the single environments with the actions that were executed."""
-    learner = driver(programs, copies(["", ""]))
+    learner = driver(copies(["", ""]))
     learner.start()
     singles = [SavedDrift(), SavedDrift()]
     for k, env in enumerate(singles):
@@ -108,9 +101,9 @@ def test_every_copy_s_steps_reach_the_rollout(programs: Programs) -> None:
     assert learner.step == 38
 
 
-def test_a_fault_names_its_copy(programs: Programs) -> None:
+def test_a_fault_names_its_copy() -> None:
     for fault, said in (("reward", "The reward of copy 1 is nan at step"), ("observation", "of copy 1 is nan at step")):
-        learner = driver(programs, copies(["", fault], at=7))  # pyright: ignore[reportArgumentType]
+        learner = driver(copies(["", fault], at=7))  # pyright: ignore[reportArgumentType]
         learner.start()
         with pytest.raises(NotFiniteError, match=said):
             learner.advance(100)
@@ -118,8 +111,8 @@ def test_a_fault_names_its_copy(programs: Programs) -> None:
             learner.advance(100)
 
 
-def test_an_empty_set_names_its_copy(programs: Programs) -> None:
-    learner = driver(programs, copies(["", "empty"], at=7))
+def test_an_empty_set_names_its_copy() -> None:
+    learner = driver(copies(["", "empty"], at=7))
     learner.start()
     with pytest.raises(Exception, match=r"of copy 1 after step 14"):
         learner.advance(100)
@@ -144,15 +137,15 @@ def test_rollouts_of_one_copy_and_of_the_plain_driver_have_the_same_fields() -> 
     assert Programs(TOY, toy_plant().spec).shape.obs.shape == (2, 3)
 
 
-def test_actions_can_be_written_to_and_a_step_that_cannot_be_read_is_named(programs: Programs) -> None:
-    plain, written = (driver(programs, copies(["", ""], kind=kind)) for kind in (SavedDrift, Writing))
+def test_actions_can_be_written_to_and_a_step_that_cannot_be_read_is_named() -> None:
+    plain, written = (driver(copies(["", ""], kind=kind)) for kind in (SavedDrift, Writing))
     for learner in (plain, written):
         learner.start()
         learner.advance(20)
     np.testing.assert_array_equal(plain.carry.algorithm.rollout.rows, written.carry.algorithm.rollout.rows)
     change, _ = UNREADABLE["longer"]
     env = SyncVectorEnv([SavedDrift, lambda: Unreadable(change)], autoreset_mode=AutoresetMode.SAME_STEP)
-    learner = driver(programs, VectorPlant(ConstrainedVectorEnv(env, force)))
+    learner = driver(VectorPlant(ConstrainedVectorEnv(env, force)))
     learner.start()
     with pytest.raises(InvalidStepError, match=r"The observation of copy 1 has shape \(4,\) at step 4"):
         learner.advance(20)

@@ -9,19 +9,23 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import gymnasium as gym
+import jax
 import numpy as np
 import pytest
 
 import feasible as fs
-from feasible.catalogue.registry import TASKS
+from feasible.agents import Agent
+from feasible.algorithms.spec import spec_of
+from feasible.catalogue.registry import TASKS, algorithm_of, find_task
 from feasible.cli import main
+from feasible.constraints import ConstrainedEnv
 from feasible.run import export
 from feasible.run.disk.archive import write_atomically
 from feasible.run.folder import RunFolder
+from feasible.run.launch import configure, new_run
 from feasible.run.loading import load_run
 from feasible.run.train import train
 from tests.run.gate import PATIENCE
-from tests.run.runs import small_run
 from tests.run.toys import SavedDrift, force, toy_task
 
 # What a person needs to run an export, and no more.
@@ -59,10 +63,10 @@ def described(path: Path) -> dict:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+def trained(tmp_path_factory: pytest.TempPathFactory, shared_programs: None) -> RunFolder:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
-        folder = small_run(tmp_path_factory.mktemp("runs"), task="toy", steps=60, variant="export")
+        folder = new_run(tmp_path_factory.mktemp("runs"), configure("toy", "nfwpo", 0, steps=60))
         assert train(folder).finished
     return folder
 
@@ -72,6 +76,7 @@ def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.usefixtures("plain_processes")
 def test_an_export_acts_as_the_policy_does_where_there_is_no_library(trained: RunFolder, tmp_path: Path) -> None:
     out = tmp_path / "toy.zip"
     main(["export", str(trained.path), "--out", str(out)])
@@ -88,12 +93,20 @@ def test_an_export_acts_as_the_policy_does_where_there_is_no_library(trained: Ru
     assert not np.any(answers["empty/violation"] <= answers["empty/tolerance"])
 
 
+def untrained(task: str, env: ConstrainedEnv) -> Agent:
+    """An agent that has its policy only: nothing else is compiled."""
+    algorithm, spec = algorithm_of(find_task(task), "nfwpo", "default", {"hidden_layers": (8,)}), spec_of(env)
+    policy = jax.jit(lambda key: algorithm.policy(algorithm.init(key, spec)))(jax.random.key(0))
+    return Agent(env, algorithm, 0, policy)
+
+
+@pytest.mark.usefixtures("plain_processes")
 def test_a_policy_of_the_paper_s_tasks_is_played_by_its_export(tmp_path: Path) -> None:
     """Integer allocations, a budget and link capacities: rounding, breakpoints and active sets, in one file each."""
     tasks = ("bss-5", "halfcheetah", "nsfnet")
     envs = [fs.make(task) for task in tasks]
     rows = [np.stack([np.asarray(env.reset(seed=seed)[0], np.float32) for seed in range(3)]) for env in envs]
-    agents = [fs.NFWPO(env, seed=0, hidden_layers=(8,)) for env in envs]
+    agents = [untrained(task, env) for task, env in zip(tasks, envs, strict=True)]
     files = [tmp_path / f"{task}.zip" for task in tasks]
     for file, agent in zip(files, agents, strict=True):
         agent.export(file)
@@ -139,7 +152,7 @@ def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 def test_what_cannot_be_exported_is_said_and_nothing_is_written(
     trained: RunFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    new = small_run(tmp_path, task="toy", variant="new")
+    new = new_run(tmp_path, configure("toy", "nfwpo", 0))
     here = tmp_path / "here.zip"
     here.write_text("a letter")
     out, run = ["--out", str(tmp_path / "out.zip")], str(trained.path)
@@ -169,10 +182,13 @@ def test_a_full_disk_leaves_the_last_export(
     assert [path.name for path in tmp_path.iterdir()] == ["toy.zip"]
 
 
-def test_without_flatbuffers_the_sentence_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_flatbuffers_the_sentence_says_how_to_get_it(
+    trained: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     env = fs.constrain(SavedDrift(), force)
     assert isinstance(env, gym.Env)
+    agent = fs.load(trained.policy, env)
     monkeypatch.setitem(sys.modules, "flatbuffers", None)
     with pytest.raises(ValueError, match=r"export needs flatbuffers, .*: pip install 'feasible\[export\]'"):
-        fs.NFWPO(env, hidden_layers=(8,)).export(tmp_path / "toy.zip")
+        agent.export(tmp_path / "toy.zip")
     assert list(tmp_path.iterdir()) == []

@@ -18,7 +18,7 @@ from tests.run.test_train import At
 from tests.run.toys import toy_plant, toy_task
 
 pytestmark = pytest.mark.usefixtures("shared_programs")
-OFF_POLICY: dict[str, Plain] = {"hidden_layers": [8], "warmup": 12, "batch_size": 8, "replay_size": 50}
+OFF_POLICY: dict[str, Plain] = {"hidden_layers": [8], "warmup": 0, "batch_size": 8, "replay_size": 50}
 SMALL: dict[str, dict[str, Plain]] = {
     "td3": OFF_POLICY | {"penalty": 0.5},
     "sac": OFF_POLICY | {"learning_starts": 12, "directions": 4},

@@ -59,11 +59,11 @@ def test_thousands_of_steps_of_every_kind_compile_nothing_more(
 
 
 def test_a_resumed_driver_traces_each_program_once(compilations: list[str], tmp_path: Path) -> None:
-    driver, folder = Lone(TOY, toy_plant(), seed=0), RunFolder(tmp_path)
+    algorithm, folder = replace(TOY, warmup=0), RunFolder(tmp_path)
+    driver, resumed = (Lone(algorithm, toy_plant(), seed=0) for _ in range(2))
     driver.start()
     driver.advance(60)
     checkpoint.save(tmp_path, [folder], driver)
-    resumed = Lone(TOY, toy_plant(), seed=0)
     checkpoint.restore(tmp_path, [folder], resumed)
     resumed.advance(70)
     before = len(compilations)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from feasible.cli import main
 from feasible.run.disk import checkpoint
 from feasible.run.folder import RunFolder, read_metrics
 from tests.run.gate import Gates
-from tests.run.runs import assert_equal_runs, command, finish, short_run, small_run
+from tests.run.runs import assert_equal_runs, at_gates, command, finish, short_run, small_run
 
 pytestmark = pytest.mark.xdist_group("processes")
 
@@ -34,7 +35,7 @@ def test_an_undisturbed_run_is_complete(undisturbed: dict[str, RunFolder]) -> No
 
 
 def test_killed_interrupted_and_resumed_it_ends_the_same(
-    undisturbed: dict[str, RunFolder], tmp_path: Path, cache: Path, gates: Gates
+    undisturbed: dict[str, RunFolder], tmp_path: Path, cache: Path, gates: Gates, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The kill comes after a line of metrics that the checkpoint has not seen; Ctrl-C, which ends the run with a
     checkpoint of its step, when a line and a checkpoint are due."""
@@ -44,7 +45,9 @@ def test_killed_interrupted_and_resumed_it_ends_the_same(
     assert code == 130
     assert f"Stopped at step 300 with a checkpoint. Go on with: feasible resume {folder.path}" in printed
     assert checkpoint.read(folder.checkpoint) == checkpoint.Saved(300, False, (folder.metrics.stat().st_size,), ("..",))
-    assert finish(command("resume", folder.path, cache=cache, gates=gates))[0] == 0
+    with at_gates(gates):
+        main(["resume", str(folder.path)])
+    assert "finished, at step 400" in " ".join(capsys.readouterr().out.split())
     assert gates.starts(folder.config().name) == [0, 100, 300]
     assert_equal_runs(folder, undisturbed["nfwpo"])
 

@@ -5,14 +5,29 @@ from pathlib import Path
 
 import pytest
 
+from feasible.catalogue.registry import TASKS
 from feasible.run.folder import RunFolder
+from feasible.run.launch import configure, new_run
 from feasible.run.sweep import ray as cluster
 from feasible.run.sweep.remote import Mirror, Store
 from feasible.run.train import train
-from tests.run.runs import assert_equal_runs, small_run
+from tests.run.runs import assert_equal_runs
+from tests.run.toys import toy_task
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is part of an extra")
-NAME = "reacher/nfwpo+small/seed-0"
+NAME = "toy/nfwpo/seed-0"
+pytestmark = pytest.mark.usefixtures("toy")
+
+
+@pytest.fixture(scope="module")
+def toy(shared_programs: None) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
+        yield
+
+
+def toy_run(out: Path) -> RunFolder:
+    return new_run(out, configure("toy", "nfwpo", 0, checkpoint_every=70))
 
 
 @pytest.fixture
@@ -20,7 +35,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     """An address with one run that nobody has begun."""
     address = f"memory://{tmp_path.name}"
     store = Store(address)
-    store.put(NAME, "config.json", small_run(tmp_path / "new").path / "config.json")
+    store.put(NAME, "config.json", toy_run(tmp_path / "new").path / "config.json")
     yield store
     fsspec.filesystem("memory").rm(f"/{tmp_path.name}", recursive=True)
 
@@ -53,14 +68,13 @@ class _Lost(Mirror):
 
 
 @pytest.fixture(scope="module")
-def undisturbed_run(tmp_path_factory: pytest.TempPathFactory, shared_programs: None) -> RunFolder:
-    folder = small_run(tmp_path_factory.mktemp("undisturbed"))
+def undisturbed_run(tmp_path_factory: pytest.TempPathFactory, toy: None) -> RunFolder:
+    folder = toy_run(tmp_path_factory.mktemp("undisturbed"))
     train(folder)
     return folder
 
 
 @pytest.mark.parametrize("after", [0, 1, 3])
-@pytest.mark.usefixtures("shared_programs")
 def test_a_run_goes_on_elsewhere(after: int, store: Store, undisturbed_run: RunFolder, tmp_path: Path) -> None:
     lost = RunFolder(tmp_path / "one")
     with pytest.raises(LostError):
@@ -78,7 +92,6 @@ def test_a_run_goes_on_elsewhere(after: int, store: Store, undisturbed_run: RunF
     assert [path.name for path in sorted(fetched.checkpoint.iterdir())] == ["state.feasible"]
 
 
-@pytest.mark.usefixtures("shared_programs")
 def test_who_was_given_up_too_early_stops(store: Store, tmp_path: Path) -> None:
     first = RunFolder(tmp_path / "first")
     slow = Mirror(store, NAME, first)
@@ -87,14 +100,11 @@ def test_who_was_given_up_too_early_stops(store: Store, tmp_path: Path) -> None:
         train(first, slow)
 
 
-@pytest.mark.usefixtures("shared_programs")
-def test_a_task_trains_at_an_address(tmp_path: Path) -> None:
+def test_a_task_trains_at_an_address(undisturbed_run: RunFolder, tmp_path: Path) -> None:
     address = f"file://{tmp_path}/address"
-    Store(address).put(NAME, "config.json", small_run(tmp_path / "new", steps=300).path / "config.json")
+    Store(address).put(NAME, "config.json", toy_run(tmp_path / "new").path / "config.json")
     assert cluster._train(address, NAME, ["feasible.paper.as_authors"]) == ""
-    undisturbed = small_run(tmp_path / "undisturbed", steps=300)
-    train(undisturbed)
-    assert_equal_runs(RunFolder(tmp_path / "address" / NAME), undisturbed)
+    assert_equal_runs(RunFolder(tmp_path / "address" / NAME), undisturbed_run)
 
 
 def test_an_unknown_address_is_refused() -> None:

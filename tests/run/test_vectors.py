@@ -32,7 +32,7 @@ COPIES = 3
 LEARNER = replace(TOY, replay_size=200, copies=COPIES, warmup=0)
 ROUNDS = replace(LEARNER, copies=4, actor_interval=3, critic_interval=2, warmup=10)  # hardly two learn alike
 SOFT = SAC(
-    warmup=0, learning_starts=8, interval=4, updates=3, batch_size=8, replay_size=90, hidden_layers=(8,), copies=COPIES
+    warmup=10, learning_starts=60, interval=50, updates=3, batch_size=8, replay_size=90, hidden_layers=(8,), copies=4
 )
 
 pytestmark = pytest.mark.usefixtures("shared_programs")
@@ -101,9 +101,9 @@ def test_every_part_learns_as_often_as_its_interval_has_multiples(
 
 
 def test_sac_learns_as_often() -> None:
-    learner = started(SOFT, toys())
-    learner.advance(45)
-    assert learner.carry.algorithm.critic_optimiser[0].count == 3 * len(range(12, 46, 4))
+    learner = started(SOFT, toys(SOFT.copies))
+    learner.advance(200)
+    assert learner.carry.algorithm.critic_optimiser[0].count == 3 * len(range(100, 201, 50))
 
 
 @pytest.mark.slow
@@ -167,7 +167,7 @@ def test_a_round_learns_as_single_steps_do_and_reports_means() -> None:
 
 def test_many_copies_take_few_programs() -> None:
     """A loop for what repeats, and one program for each sequence of updates, whichever step numbers they are of."""
-    learner = started(replace(SOFT, warmup=10, copies=4, interval=50, updates=1), toys(4))
+    learner = started(SOFT, toys(SOFT.copies))
     learner.advance(600)
     # Nothing, before a warm action and one of the policy; an update, at whatever place of the round.
     assert learner.programs.traces == len(learner.programs.made) == 3
@@ -220,7 +220,9 @@ def _toy_task(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("algo", "changes"), [("nfwpo", {"actor_interval": 4}), ("sac-projection", {"interval": 7})])
 def test_killed_and_resumed_it_ends_as_an_undisturbed_run(algo: str, changes: dict[str, int], tmp_path: Path) -> None:
     def run(out: Path) -> RunFolder:
-        config = configure("toy", algo, 0, changes={"copies": 2, **changes}, variant="small", checkpoint_every=70)
+        config = configure(
+            "toy", algo, 0, changes={"copies": 2, "warmup": 0, **changes}, variant="small", checkpoint_every=70
+        )
         return new_run(out, config)
 
     whole, killed = run(tmp_path / "whole"), run(tmp_path / "killed")

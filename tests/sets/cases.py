@@ -24,13 +24,12 @@ PRECISIONS = [jnp.float64, jnp.float32]
 
 # The kernel of intersections takes half a minute to compile for every question. That of `ellipsoid` is the same and is
 # asked everything; by default these are asked in float64 alone, and the first, of three parts, not for derivatives. So
-# are sets of many coordinates, polytopes and a budget of one sign, whose kernels are asked in float32 by themselves
-# (tests/solve/test_breakpoints.py, test_qp.py, test_lp.py and tests/sets/test_rounding.py), and allocations, which
-# `IntegerAllocation` asks in float32.
+# are sets of many coordinates and polytopes, whose kernels are asked in float32 by themselves
+# (tests/solve/test_breakpoints.py, test_qp.py and test_lp.py), and allocations, which `IntegerAllocation` asks in float32.
 LONGEST = "weighted_l1_and_ellipsoid"
 LARGE_ONES = ("weighted_l1_24", "Allocation_40", "AllocationAtMost_40")
 POLYTOPES = ("polytope_0_equalities", "polytope_1_equalities")
-LONG = (LONGEST, "allocation_and_ball", *POLYTOPES, *LARGE_ONES, "Allocation_5", "positive_power")
+LONG = (LONGEST, "allocation_and_ball", *POLYTOPES, *LARGE_ONES, "Allocation_5")
 
 
 def _marks(family: Family, *, long: bool) -> list[pytest.MarkDecorator]:

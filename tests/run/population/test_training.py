@@ -70,16 +70,16 @@ def _leaves(folder: RunFolder, spec: object) -> list[np.ndarray]:
 
 def test_killed_and_interrupted_it_ends_the_same(uninterrupted: list[RunFolder], tmp_path: Path) -> None:
     folders = toy_runs(tmp_path)
-    for step in (20, 71):
+    for step in (20, 76):
         with pytest.raises(Killed):
             train_together(folders, At(step, Killed))
         with folders[2].metrics.open("a") as file:
             file.write('{"step": 77, "eval/ret')  # a line that the kill tore
-    assert json.loads((folders[0].checkpoint / "population.json").read_text())["step"] == 70
+    assert json.loads((folders[0].checkpoint / "population.json").read_text())["step"] == 75
     with pytest.raises(KeyboardInterrupt):
-        train_together(folders, At(90, signal.SIGINT))
+        train_together(folders, At(80, signal.SIGINT))
     # A signal is heard while the device is at work, perhaps some steps later.
-    assert 90 <= json.loads((folders[1].checkpoint / "population.json").read_text())["step"] < 100
+    assert 80 <= json.loads((folders[1].checkpoint / "population.json").read_text())["step"] < 100
     assert train_together(folders[::-1]) == []  # in whatever order they are named
     for folder, other in zip(folders, uninterrupted, strict=True):
         assert_equal_runs(folder, other)
@@ -106,9 +106,12 @@ def test_killed_while_it_ends_it_ends_the_same(
 
 
 def test_it_trains_on_while_an_evaluation_is_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The evaluation of step 50 does not begin before step 85 is made; lines and checkpoints from 50 on wait for it."""
+    """That of step 100 does not begin before step 160 is made; lines and checkpoints from 100 on wait for it."""
     undisturbed, folders = (
-        [new_run(tmp_path / name, replace(config, log_every=10)) for config in toy_configs(checkpoint_every=25)]
+        [
+            new_run(tmp_path / name, replace(config, log_every=25, eval_every=100))
+            for config in toy_configs(steps=200, checkpoint_every=50)
+        ]
         for name in ("undisturbed", "held")
     )
     assert train_together(undisturbed) == []
@@ -131,7 +134,7 @@ def test_it_trains_on_while_an_evaluation_is_played(tmp_path: Path, monkeypatch:
 
     class LetItPlay(Watcher):
         def advanced(self, step: int) -> None:
-            if step == 85:
+            if step == 160:
                 further.set()
                 assert played.wait(timeout=300)
 
@@ -139,7 +142,7 @@ def test_it_trains_on_while_an_evaluation_is_played(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(ThreadPoolExecutor, "submit", submitted)
     monkeypatch.setattr(checkpoint, "save", saving)
     assert train_together(folders, LetItPlay()) == []
-    assert saved == [(25, [10, 20]), (90, list(range(10, 100, 10)))]
+    assert saved == [(50, [25, 50]), (175, list(range(25, 200, 25)))]
     for folder, other in zip(folders, undisturbed, strict=True):
         assert_equal_runs(folder, other)
 

@@ -20,7 +20,7 @@ RUNS: Sequence[Run] = (
 )
 
 
-def toy_configs(runs: Sequence[Run] = RUNS, steps: int = 100, checkpoint_every: int = 35) -> list[RunConfig]:
+def toy_configs(runs: Sequence[Run] = RUNS, steps: int = 100, checkpoint_every: int = 25) -> list[RunConfig]:
     return [
         configure(
             "toy", algo, seed, steps=steps, checkpoint_every=checkpoint_every, changes=SMALL | changes, variant="v"
