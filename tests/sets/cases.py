@@ -25,7 +25,7 @@ PRECISIONS = [jnp.float64, jnp.float32]
 # The kernel of intersections takes half a minute to compile for every question. That of `ellipsoid` is the same and is
 # asked everything; by default these are asked in float64 alone, and the first, of three parts, not for derivatives. So
 # are sets of many coordinates and polytopes, whose kernels are asked in float32 by themselves
-# (tests/solve/test_breakpoints.py, test_qp.py and test_lp.py), and allocations, which `IntegerAllocation` asks in float32.
+# (tests/solve/test_breakpoints.py, test_qp.py and test_lp.py), and allocations, which `IntegerAllocation` asks so.
 LONGEST = "weighted_l1_and_ellipsoid"
 LARGE_ONES = ("weighted_l1_24", "Allocation_40", "AllocationAtMost_40")
 POLYTOPES = ("polytope_0_equalities", "polytope_1_equalities")
