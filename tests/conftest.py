@@ -24,11 +24,6 @@ def pytest_configure(config: pytest.Config) -> None:
     compile_equal_programs_once()
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: some tests wait for processes that they have started."""
-    return len(os.sched_getaffinity(0)) + 1
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of a module share fixtures and compiled programs: they run on one worker, unless they name their group."""
