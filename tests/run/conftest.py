@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from feasible.catalogue.registry import TASKS
 from feasible.run.folder import RunFolder
 from feasible.run.train import Outcome, train
 from tests.code_generation import users_code
 from tests.run.gate import Gates
 from tests.run.runs import METHODS, as_a_user, programs_shared, short_run
+from tests.run.toys import toy_task
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -28,6 +30,14 @@ def as_compiled_for_users() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def shared_programs() -> Iterator[None]:
     with programs_shared():
+        yield
+
+
+@pytest.fixture(scope="module")
+def toy() -> Iterator[None]:
+    """The task `toy`, for as long as a module is tested."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
         yield
 
 

@@ -6,12 +6,11 @@ import os
 import resource
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from feasible.catalogue.registry import TASKS
 from feasible.cli import main
 from feasible.run.disk.archive import read_archive, write_archive
 from feasible.run.folder import RunFolder, read_metrics
@@ -19,9 +18,8 @@ from feasible.run.launch import configure, new_run
 from feasible.run.train import train
 from feasible.run.watch import Watcher
 from tests.run.runs import assert_equal_runs, files
-from tests.run.toys import toy_task
 
-pytestmark = pytest.mark.usefixtures("toy")
+pytestmark = pytest.mark.usefixtures("shared_programs", "toy")
 
 
 class At(Watcher):
@@ -33,13 +31,6 @@ class At(Watcher):
     def advanced(self, step: int) -> None:
         if step == self.step:
             self.action()
-
-
-@pytest.fixture(scope="module")
-def toy(shared_programs: None) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
-        yield
 
 
 def toy_run(out: Path) -> RunFolder:

@@ -5,7 +5,6 @@ import io
 import json
 import shutil
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 from feasible.algorithms.description import build_algorithm
-from feasible.catalogue.registry import TASKS, find_task, make
+from feasible.catalogue.registry import find_task, make
 from feasible.cli import main
 from feasible.run.disk import checkpoint
 from feasible.run.disk.archive import ArchiveError, read_archive, write_archive
@@ -22,14 +21,9 @@ from feasible.run.folder import RunFolder
 from feasible.run.launch import configure, new_run
 from feasible.run.policy import load_policy, save_policy
 from tests.run.test_damage import complaint
-from tests.run.toys import TOY, toy_task
+from tests.run.toys import TOY
 
-
-@pytest.fixture(scope="module", autouse=True)
-def toy() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
-        yield
+pytestmark = pytest.mark.usefixtures("toy")
 
 
 @pytest.fixture

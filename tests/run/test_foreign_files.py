@@ -3,13 +3,12 @@
 import io
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from feasible.catalogue.registry import TASKS
 from feasible.run.disk.archive import ArchiveError, write_atomically
 from feasible.run.folder import RunFolder
 from feasible.run.launch import configure, new_run
@@ -17,14 +16,8 @@ from feasible.run.sweep.overview import Follower
 from feasible.run.sweep.remote import Store
 from tests.run.runs import files
 from tests.run.test_damage import complaint
-from tests.run.toys import toy_task
 
-
-@pytest.fixture(scope="module", autouse=True)
-def toy() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
-        yield
+pytestmark = pytest.mark.usefixtures("toy")
 
 
 @pytest.fixture

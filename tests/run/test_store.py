@@ -5,25 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from feasible.catalogue.registry import TASKS
 from feasible.run.folder import RunFolder
 from feasible.run.launch import configure, new_run
 from feasible.run.sweep import ray as cluster
 from feasible.run.sweep.remote import Mirror, Store
 from feasible.run.train import train
 from tests.run.runs import assert_equal_runs
-from tests.run.toys import toy_task
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is part of an extra")
 NAME = "toy/nfwpo/seed-0"
-pytestmark = pytest.mark.usefixtures("toy")
-
-
-@pytest.fixture(scope="module")
-def toy(shared_programs: None) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
-        yield
+pytestmark = pytest.mark.usefixtures("shared_programs", "toy")
 
 
 def toy_run(out: Path) -> RunFolder:

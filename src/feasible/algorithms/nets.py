@@ -48,10 +48,10 @@ Draw = tuple[PRNGKeyArray, tuple[int, ...], float]
 
 
 def uniform(draws: Sequence[Draw]) -> list[Float[Array, "..."]]:
-    """`jax.random.uniform(key, shape, jnp.float32, -reach, reach)` of each, small ones in one call and large ones, too.
+    """Draw `jax.random.uniform(key, shape, jnp.float32, -reach, reach)` of each, all small ones in one call.
 
-    A call takes XLA as long to compile as a layer. Numbers of a key do not depend on how many are drawn, so that all
-    draw as many as the largest of their kind, and leave what they do not need.
+    So are all large ones. A call takes XLA as long to compile as a layer. What a key draws does not depend on how much
+    is drawn: all draw as many numbers as the largest of their kind, and leave what they do not need.
     """
     sizes = [math.prod(shape) for _, shape, _ in draws]
     small = [size <= max(sizes) // 16 for size in sizes]
@@ -68,7 +68,7 @@ def uniform(draws: Sequence[Draw]) -> list[Float[Array, "..."]]:
 
 
 def draws_of(sizes: Sequence[int], keys: PRNGKeyArray, joining: Mapping[int, int] | None = None) -> list[Draw]:
-    """Of the weights and the bias of each layer between two sizes; `joining` says how many more inputs a layer has."""
+    """Return the draws of each layer's weights and bias; `joining` says how many more inputs a layer has."""
     pairs, draws = jax.vmap(jax.random.split)(keys), []
     for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
         reach = 1.0 / (inputs + (joining or {}).get(layer, 0)) ** 0.5
@@ -77,7 +77,7 @@ def draws_of(sizes: Sequence[int], keys: PRNGKeyArray, joining: Mapping[int, int
 
 
 def layers_of(numbers: Sequence[Float[Array, "..."]]) -> tuple[Dense, ...]:
-    """Of weights and biases in turn."""
+    """Return the layers of weights and biases that come in turn."""
     return tuple(Dense(weight, bias) for weight, bias in zip(numbers[::2], numbers[1::2], strict=True))
 
 
@@ -191,7 +191,7 @@ Net = TypeVar("Net")
 
 
 def two(make: Callable[[PRNGKeyArray], Net], keys: PRNGKeyArray) -> tuple[Net, Net]:
-    """Two networks of one shape, made in one go."""
+    """Make two networks of one shape in one go."""
     both = eqx.filter_vmap(make)(keys)
     first, second = (jax.tree.map(lambda leaf, place=place: leaf[place], both) for place in range(2))
     return first, second

@@ -42,17 +42,16 @@ class Record:
     def __exit__(self, *error: object) -> None:
         self._player.shutdown()
 
-    @property
-    def waiting(self) -> bool:
-        """Whether an evaluation is being played; one that has ended meanwhile is logged first."""
+    def still_playing(self) -> bool:
+        """Log an evaluation that has ended meanwhile; return whether one is being played."""
         if self._played and self._played[0].done():
             self.end_evaluation()
         return self._played is not None
 
     def log(self, lines: Lines) -> None:
-        """Lines of the driver's present step, with the failures until then."""
+        """Log lines of the driver's present step, with the failures until then."""
         self._later.append((self._driver.step, self._driver.live.copy(), lines))
-        if not self.waiting:
+        if not self.still_playing():
             self.tell_failures()
             self._write_later()
 
@@ -71,7 +70,7 @@ class Record:
             self._log_evaluation(played.result(), lines, begun)
 
     def tell_failures(self) -> None:
-        """Of runs that cannot go on and of which nothing has been told."""
+        """Tell of runs that cannot go on, each once."""
         for agent in sorted(self._driver.failures.keys() - self._told):
             self._watcher.failed(self._configs[agent], self._driver.failures[agent])
             self._told.add(agent)
@@ -92,7 +91,7 @@ class Record:
         self._later.clear()
 
     def _write(self, step: int, live: Bool[np.ndarray, " agents"], lines: Lines) -> None:
-        """A line of each run that was live at a step."""
+        """Write a line of each run that was live at a step."""
         for agent, numbers in enumerate(lines):
             if numbers and live[agent]:
                 line = {"step": step, **numbers}

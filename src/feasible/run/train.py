@@ -169,7 +169,7 @@ class Training:
                     last = event == config.steps
                     self._report(evaluated=last or event % config.eval_every == 0, last=last)
                     self._save_due |= not last and event % config.checkpoint_every == 0
-                    if self._save_due and not self.record.waiting:
+                    if self._save_due and not self.record.still_playing():
                         self._save_soon()
                 if driver.plant.awaited is not None and driver.plant.restorable:
                     self.record.end_evaluation()
