@@ -70,7 +70,7 @@ class WatchedPrograms(PopulationPrograms):
 
     split: Split | None = None
 
-    def asked(self, report: jax.Array) -> np.ndarray:
+    def asked(self, report: np.ndarray) -> np.ndarray:
         begun = time.perf_counter()
         answer = super().asked(report)
         if self.split:
@@ -95,6 +95,7 @@ def population(options: argparse.Namespace, agents: int) -> Population:
     chosen = algorithms(options.methods, agents, options.preset, options.task)
     plant = Watched(registry.make_vec(options.task, agents, threads=options.threads))
     made = Population(chosen, plant, range(agents), WatchedPrograms(chosen, plant.spec))
+    made.prepare(0, [SETTLED])
     made.start()
     made.advance(SETTLED)
     return made

@@ -167,10 +167,13 @@ class ProgramCache:
 
 
 class _Claims:
-    """Which programs are being compiled: locks on the bytes of one file, which end with the process that has them."""
+    """Which programs are being compiled: locks on the bytes of one file, which end with the process that has them.
+
+    A thread compiles one program at a time, and has one claim at most.
+    """
 
     def __init__(self, file: Path):
-        self._file: int | None = None
+        self._own, self._file = threading.local(), None
         with contextlib.suppress(ImportError, OSError):
             import fcntl
 
@@ -179,13 +182,14 @@ class _Claims:
             self._file = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def claim(self, key: str) -> bool:
-        """Claim a program instead of what was claimed before; whether another process had it and is done."""
+        """Claim a program instead of what this thread claimed before; whether another process had it and is done."""
         self.release()
         place, waited = int(hashlib.sha256(key.encode()).hexdigest()[:7], 16), False
         deadline = time.monotonic() + PATIENCE
         while self._file is not None and time.monotonic() < deadline:
             try:
                 self._lockf(self._file, self._lock, 1, place)
+                self._own.place = place
                 break
             except OSError as error:
                 if not isinstance(error, BlockingIOError | PermissionError):
@@ -195,10 +199,11 @@ class _Claims:
         return waited
 
     def release(self) -> None:
-        """Give up what is claimed."""
-        if self._file is not None:
+        """Give up what this thread has claimed."""
+        place = vars(self._own).pop("place", None)
+        if self._file is not None and place is not None:
             with contextlib.suppress(OSError):
-                self._lockf(self._file, self._unlock, 0, 0)
+                self._lockf(self._file, self._unlock, 1, place)
 
 
 def _prune(folder: Path, largest: int) -> None:

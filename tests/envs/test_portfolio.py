@@ -49,7 +49,7 @@ def test_books_are_kept_as_by_hand() -> None:
         held = [share / sum(grown) for share in grown]
         assert reward == pytest.approx(100.0 * math.log(factor))
         assert info == pytest.approx({"traded": traded, "wealth": wealth})
-        assert (terminated, truncated) == (False, month == 11)
+        assert (terminated, truncated) == (month == 11, False)
 
 
 def test_copies_equal_single_portfolios_and_restored_ones_continue() -> None:
@@ -67,12 +67,12 @@ def test_copies_equal_single_portfolios_and_restored_ones_continue() -> None:
             singles[1] = other
         actions = weights_like(generator, 3)
         obs, rewards, terminated, truncated, info = copies.step(actions)
-        assert truncated.tolist() == [step % 12 == 0] * 3
-        assert not terminated.any()
+        assert terminated.tolist() == [step % 12 == 0] * 3
+        assert not truncated.any()
         if step >= 9:
             np.testing.assert_array_equal(again.step(actions)[0], obs)
         for copy, single in enumerate(singles):
-            shown, reward, _, ended, _ = single.step(actions[copy])
+            shown, reward, ended, _, _ = single.step(actions[copy])
             assert rewards[copy] == reward
             if ended:
                 np.testing.assert_array_equal(np.asarray(info["final_obs"])[copy], shown)

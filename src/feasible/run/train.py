@@ -7,7 +7,7 @@ config.json, metrics.jsonl, policy.feasible, a last checkpoint.
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,7 +163,7 @@ class Training:
         self.record.tell_failures()
         with self.record, halted_by(driver, (signal.SIGINT, signal.SIGTERM)):
             while driver.step < config.steps and driver.live.any() and not driver.halted:
-                event = self._next_event()
+                event = self._next_event(driver.step)
                 driver.advance(event, self.watcher.advanced)
                 if driver.step == event:
                     last = event == config.steps
@@ -189,7 +189,10 @@ class Training:
             self.watcher.begin(self.configs, driver.step, self.memory)
             return
         saved = checkpoint.read(self.home) if self.home else None
-        self.watcher.begin(self.configs, saved.step if saved else 0, self.memory)
+        begun = saved.step if saved else 0
+        self.watcher.begin(self.configs, begun, self.memory)
+        if isinstance(driver, Population):
+            driver.prepare(begun, self._events(begun))
         if saved and self.home:
             if not checkpoint.restore(self.home, self.folders, driver) and driver.plant.exact:
                 self.watcher.warned(
@@ -211,10 +214,15 @@ class Training:
                 "set_state): where this run is resumed, new episodes begin, and its numbers are others."
             )
 
-    def _next_event(self) -> int:
-        config, step = self.config, self.driver.step
+    def _next_event(self, step: int) -> int:
+        config = self.config
         intervals = (config.log_every, config.eval_every, config.checkpoint_every)
         return min(config.steps, *((step // every + 1) * every for every in intervals))
+
+    def _events(self, step: int) -> Iterator[int]:
+        while step < self.config.steps:
+            step = self._next_event(step)
+            yield step
 
     def _report(self, *, evaluated: bool, last: bool) -> None:
         driver, config = self.driver, self.config

@@ -114,7 +114,8 @@ class PortfolioEnv(gym.Env[np.ndarray, np.ndarray]):
     """A portfolio of `assets` assets, the first of them cash, in the market of `Market`.
 
     No weight may exceed `bound` by trading, and sum |a - weights now| <= `turnover` in a step; each unit traded costs
-    `cost`. The constraint is put around this environment: weights are played as they are, scaled to add up to 1.
+    `cost`. The constraint is put around this environment: weights are played as they are, scaled to add up to 1. Since
+    the month is observed, an episode is terminated, not truncated, by its last one: nothing follows it.
     """
 
     metadata: ClassVar[dict[str, object]] = {"render_modes": ["rgb_array"], "render_fps": 2}  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -146,7 +147,7 @@ class PortfolioEnv(gym.Env[np.ndarray, np.ndarray]):
         rewards, info = self.portfolios.trade(np.asarray(action)[None])
         self._wealth.append(float(self.portfolios.wealth[0]))
         told = {name: float(values[0]) for name, values in info.items()}
-        return self.portfolios.observe()[0], float(rewards[0]), False, self.portfolios.over, told
+        return self.portfolios.observe()[0], float(rewards[0]), self.portfolios.over, False, told
 
     def render(self) -> UInt8[np.ndarray, "height width 3"] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         if self.render_mode is None:
@@ -173,7 +174,7 @@ class PortfolioEnv(gym.Env[np.ndarray, np.ndarray]):
 class PortfolioVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     """`num_envs` copies of `PortfolioEnv`, whose arguments it takes: copy i seeded s + i equals it seeded s + i.
 
-    All copies share one clock; when it runs out all are truncated and start again in the same step. A step of all is
+    All copies share one clock; when it runs out all have ended and start again in the same step. A step of all is
     a few operations of NumPy, so `threads` changes nothing.
     """
 
@@ -226,7 +227,7 @@ class PortfolioVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         final: Infos = {"final_obs": obs, "_final_obs": self._everyone}
         final |= {"final_info": infos, "_final_info": self._everyone}
         self.portfolios.start(self._generators or ())
-        return self.portfolios.observe(), rewards, nobody, self._everyone.copy(), final
+        return self.portfolios.observe(), rewards, self._everyone.copy(), nobody, final
 
     def get_state(self) -> State:
         """Everything the future depends on, as plain arrays with the copies in front."""

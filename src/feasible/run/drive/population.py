@@ -8,7 +8,7 @@ Every agent does what it would do alone (`feasible.run.drive.lone`): the same se
 One that cannot go on (a loss that is not finite, say) is left out from there on and stops no other.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import jax
@@ -82,6 +82,10 @@ class Population:
     def of_agent(self, tree: Tree, own: int) -> Tree:
         """The part of one agent of what is stacked, by its place in the group."""
         return jax.tree.map(lambda leaf: leaf[own], tree)
+
+    def prepare(self, step: int, ends: Iterable[int]) -> None:
+        """Begin to compile what follows `step` steps, in threads; each call of `advance` goes to the next of `ends`."""
+        self.programs.prepare(step, ends)
 
     def start(self) -> None:
         """Begin: first observations, initial states, first actions."""

@@ -6,20 +6,21 @@ by a call from the device to the host (`exchange`), which costs a third of a dis
 Which parts of each group's update are due is settled before the program is made, as for a lone agent.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import io_callback
 from jax.extend.core import jaxpr_as_fun
 from jaxtyping import Array, Float, PyTree, UInt32
 
 from feasible.algorithms.base import Algorithm, Metrics, Spec
 from feasible.compiling import ToldOnce, said_if_long
 from feasible.run.drive.groups import Wanted, grouped
+from feasible.run.drive.host_call import host_call
 from feasible.run.drive.schedule import Due, Schedule
 from feasible.run.drive.step import Carry, Result, Step, flat
 from feasible.run.drive.tally import Metered
@@ -36,6 +37,8 @@ Cycle = tuple["Program", ...]
 LOOPS = 2
 LONGEST = 50  # steps of one loop: nothing is saved by more, and what halts a population waits for the end of one
 WIDEST = 4  # programs of a cycle: all of them are compiled together
+FARTHEST = 50_000  # steps: a look at one takes some microseconds
+COMPILED = 4  # loops at a time; XLA mostly has one core busy with each
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +59,12 @@ class PopulationPrograms:
         self.groups = tuple(grouped(algorithms, spec))
         self.exchange: Exchange = _no_exchange
         self.made: dict[tuple[Wanted, ...], Program] = {}
-        self.loops: dict[Cycle, dict[int, Loop]] = {}
-        """By their programs and number of steps: those compiled so far."""
+        self.loops: dict[Cycle, dict[int, Future[Loop]]] = {}
+        """By their programs and number of steps: those compiled so far, or being compiled."""
+        self._compiling = ThreadPoolExecutor(COMPILED, "compiling")
         self._own: dict[tuple[str, Due], tuple[str, ...]] = {}
-        self.program = Schedule(self.algorithms, self._find).program
+        self._schedule = Schedule(self.algorithms, self._find)
+        self.program = self._schedule.program
         agents = len(algorithms)
         self._packets = jax.ShapeDtypeStruct((agents, wire_of(spec).packet), spec.low.dtype)
         keys = jax.ShapeDtypeStruct((agents, *_key_data(0).shape), jnp.uint32)
@@ -72,15 +77,34 @@ class PopulationPrograms:
         self._compiled_begin = jax.jit(self._begin, donate_argnums=0, static_argnums=2)
         self._compiled_act = ToldOnce("the policies", jax.jit(self._act, static_argnums=2))
 
+    def prepare(self, step: int, ends: Iterable[int]) -> None:
+        """Begin to compile what follows `step` steps until every update has had its turn, all at the same time.
+
+        Steps are made in stretches, each to the next of `ends`.
+        """
+        last = min(self._schedule.known + LONGEST, step + FARTHEST)
+        for until in ends:
+            while step < min(until, last):
+                step += self._planned(step, until)[0]
+            if step < until:
+                break
+
     def stretch(self, step: int, until: int) -> tuple[int, Loop]:
-        """The loop that follows `step` steps: how many of the steps up to `until` it makes, and the loop.
+        """The loop that follows `step` steps: how many of the steps up to `until` it makes, and the loop."""
+        steps, loop = self._planned(step, until)
+        with said_if_long(f"{steps} steps of all agents"):
+            return steps, loop.result()
+
+    def _planned(self, step: int, until: int) -> tuple[int, Future[Loop]]:
+        """The same, as soon as it is known which loop it will be.
 
         Compiling takes longer than many steps: a cycle of programs has at most `LOOPS` loops, a program one of a single
         step as well, and a loop is used for stretches of up to twice its length. Cycles begin at multiples of their
-        length, so that each is compiled in one order only.
+        length, so that each is compiled in one order only, and are gone through twice at least.
         """
         ahead = [self.program(step + more) for more in range(1, min(LONGEST, until - step) + 1)]
         widths = [width for width in range(1, min(WIDEST, len(ahead)) + 1) if step % width == 0]
+        widths = [width for width in widths if width == 1 or _repeated(ahead, width) > width]
         width = max(widths, key=lambda width: (_repeated(ahead, width), -width))
         cycle, most = tuple(ahead[:width]), _repeated(ahead, width)
         loops = self.loops.setdefault(cycle, {})
@@ -91,13 +115,12 @@ class PopulationPrograms:
             cycle, steps = cycle[:1], 1
             loops = self.loops.setdefault(cycle, {})
         if steps not in loops:
-            with said_if_long(f"{steps} steps of all agents"):
-                loops[steps] = self._loop(cycle, steps)
+            loops[steps] = self._compiling.submit(self._loop, cycle, steps)
         return steps, loops[steps]
 
-    def asked(self, report: Array) -> Float[np.ndarray, "agents packet"]:
+    def asked(self, report: Float[np.ndarray, "agents r"]) -> Float[np.ndarray, "agents packet"]:
         """What the device calls: the exchange of the loop that runs."""
-        return self.exchange(np.asarray(report))
+        return self.exchange(report)
 
     def carries(self, leaves: Leaves) -> list[Carry]:
         """By group: the carries of its agents, stacked."""
@@ -169,7 +192,7 @@ class PopulationPrograms:
             def body(_: int, state: tuple[Leaves, Array]) -> tuple[Leaves, Array]:
                 leaves, report = state
                 for program in cycle:
-                    leaves, report = program.step(leaves, io_callback(self.asked, self._packets, report))
+                    leaves, report = program.step(leaves, host_call(self.asked, self._packets, report))
                 return leaves, report
 
             return jax.lax.fori_loop(0, steps // len(cycle), body, (leaves, jnp.zeros(report.shape, report.dtype)))
