@@ -21,7 +21,7 @@ def test_loops_are_few_and_compiled_together_before_they_are_needed(monkeypatch:
         return lambda leaves: (leaves, cycle[0].report)  # pyright: ignore[reportReturnType] -- never called
 
     monkeypatch.setattr(PopulationPrograms, "_loop", compiled)
-    algorithm = DDPG(FrankWolfe(0.1), noise=0.1, hidden_layers=(4,), warmup=0, actor_interval=50)
+    algorithm = DDPG(rule=FrankWolfe(0.1), noise=0.1, hidden_layers=(4,), warmup=0, actor_interval=50)
     programs = PopulationPrograms([algorithm], toy_plant().spec)
     programs.prepare(0, [200])
     prepared = {cycle: list(loops) for cycle, loops in programs.loops.items()}
