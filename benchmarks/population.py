@@ -106,6 +106,7 @@ def measure(options: argparse.Namespace, agents: int, begun: float) -> list[str]
     made = population(options, agents)
     ready = time.perf_counter() - begun
     alone = _program_alone(made)
+    print(f"{agents} agents are ready", flush=True)
     with in_turn(options.turn):
         steps, seconds = _timed(made, options.seconds)
         split = _watch(made)

@@ -4,6 +4,7 @@ Start or go on, log, evaluate, checkpoint, finish. Every run leaves the same fol
 config.json, metrics.jsonl, policy.feasible, a last checkpoint.
 """
 
+import math
 import os
 import signal
 import time
@@ -114,9 +115,10 @@ def _train_together(
     folders: Sequence[RunFolder], configs: Sequence[RunConfig], watcher: Watcher, threads: int | None
 ) -> Outcome:
     task, threads = configs[0].task, threads or max(1, len(os.sched_getaffinity(0)) - 1)
+    rounds = math.ceil(len(folders) / threads)  # as few threads as make no more of them: evaluations take the others
     population = Population(
         [build_algorithm(config.algorithm) for config in configs],
-        plant_of(registry.make_vec(task, len(folders), threads=threads)),
+        plant_of(registry.make_vec(task, len(folders), threads=math.ceil(len(folders) / rounds))),
         [config.seed for config in configs],
     )
     for folder in folders:
