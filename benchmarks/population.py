@@ -6,8 +6,8 @@
 |-------------|--------------------------------------------------------------------------------------------------|
 | agent-steps | agents times steps per second, everything included but evaluations: what training runs at          |
 | step        | milliseconds of one step of all agents                                                           |
-| environment | of it: the copies' step, on `--threads` threads                                                  |
-| host        | of it: the rest of what the host does when the device asks, checking and counting                |
+| environment | the steps of all copies, on `--threads` threads; beside the device where there are two parts      |
+| host        | of the step: how long the host has the device wait: for copies, checking and counting            |
 | device      | of it: what is left, the device's work and its calls to the host                                 |
 | program     | the steps alone, looped over without an environment and without calls: what the device takes     |
 | ready       | seconds until all programs are compiled and 200 updates made; in the first row since the process began |
@@ -33,8 +33,9 @@ from feasible.algorithms.base import Algorithm
 from feasible.catalogue import registry
 from feasible.catalogue.registry import algorithm_of
 from feasible.program_cache import keep_programs
-from feasible.run.drive.groups import in_groups
+from feasible.run.drive.groups import in_groups, parts_of
 from feasible.run.drive.memory import agent_bytes
+from feasible.run.drive.parts import Plants
 from feasible.run.drive.plant import Steps, VectorPlant
 from feasible.run.drive.population import Population
 from feasible.run.drive.population_programs import Leaves, PopulationPrograms
@@ -70,9 +71,9 @@ class WatchedPrograms(PopulationPrograms):
 
     split: Split | None = None
 
-    def asked(self, report: np.ndarray) -> np.ndarray:
+    def asked(self, part: int, report: np.ndarray) -> np.ndarray:
         begun = time.perf_counter()
-        answer = super().asked(report)
+        answer = super().asked(part, report)
         if self.split:
             self.split.exchange += time.perf_counter() - begun
         return answer
@@ -93,8 +94,9 @@ def algorithms(methods: Sequence[str], agents: int, preset: str, task: str) -> l
 def population(options: argparse.Namespace, agents: int) -> Population:
     """A population that has begun to learn, with its programs compiled."""
     chosen = algorithms(options.methods, agents, options.preset, options.task)
-    plant = Watched(registry.make_vec(options.task, agents, threads=options.threads))
-    made = Population(chosen, plant, range(agents), WatchedPrograms(chosen, plant.spec))
+    parts = parts_of(chosen) if options.parts else [slice(0, agents)]
+    plant = Plants(lambda copies: registry.make_vec(options.task, copies, threads=options.threads), parts, Watched)
+    made = Population(chosen, plant, range(agents), WatchedPrograms(chosen, plant.spec, parts))
     made.prepare(0, [SETTLED])
     made.start()
     made.advance(SETTLED)
@@ -114,16 +116,17 @@ def measure(options: argparse.Namespace, agents: int, begun: float) -> list[str]
         program = alone()
     environment, exchange = (1e3 * part / counted for part in (split.environment, split.exchange))
     step = 1e3 * seconds / steps
-    made.plant.env.close()
+    for env in made.plant.envs:
+        env.close()
     if made.failures:
         raise RuntimeError(f"{len(made.failures)} agents failed: {next(iter(made.failures.values()))}")
     return [
         str(agents),
-        str(len(made.programs.groups)),
+        f"{len(made.programs.groups)} in {len(made.plant.of)}",
         f"{agents * steps / seconds:,.0f}",
         f"{step:.3f}",
         f"{environment:.3f}",
-        f"{exchange - environment:.3f}",
+        f"{exchange:.3f}",
         f"{step - exchange:.3f}",
         f"{program:.3f}",
         f"{sum(agent_bytes(made.programs)) / 1e9:.1f}",
@@ -159,23 +162,24 @@ def _timed(made: Population, seconds: float) -> tuple[int, float]:
 
 def _watch(made: Population) -> Split:
     """Time the parts of its steps from here on."""
-    assert isinstance(made.plant, Watched)
     assert isinstance(made.programs, WatchedPrograms)
-    made.plant.split = made.programs.split = Split()
-    return made.plant.split
+    Watched.split = made.programs.split = Split()
+    return Watched.split
 
 
 def _program_alone(made: Population) -> Callable[[], float]:
     """Compile a loop that the device goes through by itself; what then measures the milliseconds of a step of it."""
-    program = made.programs.program(made.step + 1)
-    packets = jax.numpy.zeros((made.plant.copies, made.plant.wire.packet), np.float32)
-    report = jax.eval_shape(program.step, made._leaves, packets)[1]
+    programs = made.programs
+    program = programs.program(made.step + 1)
+    packets = [jax.numpy.zeros((plant.copies, made.plant.wire.packet), np.float32) for plant in made.plant.of]
+    report = program.parts[-1].report
+
+    def ask(part: int, report: jax.Array) -> jax.Array:
+        return packets[part] + 0 * report[:1, :1]  # of this step: nothing to take out of the loop
 
     def steps(leaves: Leaves) -> tuple[Leaves, jax.Array]:
         def step(_: int, state: tuple[Leaves, jax.Array]) -> tuple[Leaves, jax.Array]:
-            return program.step(
-                state[0], packets + 0 * state[1][:, :1]
-            )  # of this step: nothing to take out of the loop
+            return programs.step(program, *state, ask)
 
         return jax.lax.fori_loop(0, LOOPED, step, (leaves, jax.numpy.zeros(report.shape, report.dtype)))
 
@@ -208,6 +212,9 @@ def main() -> None:
     parser.add_argument("--task", default="halfcheetah")
     parser.add_argument("--seconds", type=float, default=5.0, help="of the measurement of each row")
     parser.add_argument("--threads", type=int, default=max(1, len(os.sched_getaffinity(0)) - 1))
+    parser.add_argument(
+        "--whole", dest="parts", action="store_false", help="all agents as one part, whatever their number"
+    )
     parser.add_argument("--turn", default=None, help="a file by which several of these are timed one at a time")
     parser.add_argument("--profile", default=None, help="write a profile of the first number of agents here and end")
     options = parser.parse_args()
@@ -221,7 +228,7 @@ def main() -> None:
         title=f"{options.task}, {options.preset} preset, {', '.join(options.methods)}; {jax.local_devices()[0]}, "
         f"{options.threads} threads for the environment; milliseconds"
     )
-    for column in ("agents", "groups", "agent-steps/s", "step", "environment", "host", "device", "program"):
+    for column in ("agents", "groups in parts", "agent-steps/s", "step", "environment", "host", "device", "program"):
         table.add_column(column, justify="right")
     table.add_column("GB", justify="right")
     table.add_column("ready, s", justify="right")

@@ -91,7 +91,7 @@ def test_agents_in_a_population_learn_what_they_learn_alone(agents: Sequence[Alg
     leaves, report = together.first(seeds, obs)
     reports, places = [np.asarray(report)], [leaf.unsafe_buffer_pointer() for leaf in leaves]
 
-    def exchange(report: np.ndarray) -> np.ndarray:
+    def exchange(_: int, report: np.ndarray) -> np.ndarray:
         if report.any():  # the first report of a loop is none
             reports.append(report)
         return packets[len(reports) - 1]

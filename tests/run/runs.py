@@ -74,9 +74,10 @@ def programs_shared() -> Iterator[None]:
     of this process."""
 
     def share(make: Callable[..., object]) -> Callable[..., object]:
-        def shared(algorithm: Algorithm | Sequence[Algorithm], spec: Spec) -> object:
-            key = make, repr(algorithm), spec.constraint, spec.observation_size, spec.episode_length, xla_flags()
-            _made[key] = _made.get(key) or make(algorithm, spec)
+        def shared(algorithm: Algorithm | Sequence[Algorithm], spec: Spec, *parts: object) -> object:
+            of_task = spec.constraint, spec.observation_size, spec.episode_length
+            key = make, repr(algorithm), of_task, repr(parts), xla_flags()
+            _made[key] = _made.get(key) or make(algorithm, spec, *parts)
             return _made[key]
 
         return shared

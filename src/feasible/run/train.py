@@ -23,9 +23,11 @@ from feasible.errors import EmptySetError, InfeasibleActionError, InvalidStepErr
 from feasible.run.config import RunConfig
 from feasible.run.disk import checkpoint
 from feasible.run.drive.faults import NotFiniteError
+from feasible.run.drive.groups import parts_of
 from feasible.run.drive.interrupt import halted_by
 from feasible.run.drive.lone import Lone
 from feasible.run.drive.memory import check_memory
+from feasible.run.drive.parts import Plants
 from feasible.run.drive.plant import plant_of
 from feasible.run.drive.population import Population
 from feasible.run.evaluate import AgentsEvaluation
@@ -115,12 +117,13 @@ def _train_together(
     folders: Sequence[RunFolder], configs: Sequence[RunConfig], watcher: Watcher, threads: int | None
 ) -> Outcome:
     task, threads = configs[0].task, threads or max(1, len(os.sched_getaffinity(0)) - 1)
-    rounds = math.ceil(len(folders) / threads)  # as few threads as make no more of them: evaluations take the others
-    population = Population(
-        [build_algorithm(config.algorithm) for config in configs],
-        plant_of(registry.make_vec(task, len(folders), threads=math.ceil(len(folders) / rounds))),
-        [config.seed for config in configs],
-    )
+    algorithms = [build_algorithm(config.algorithm) for config in configs]
+
+    def copies(number: int) -> ConstrainedVectorEnv:
+        rounds = math.ceil(number / threads)  # no more threads than make as few of them: evaluations take the others
+        return registry.make_vec(task, number, threads=math.ceil(number / rounds))
+
+    population = Population(algorithms, Plants(copies, parts_of(algorithms)), [config.seed for config in configs])
     for folder in folders:
         check_same_task(folder, population.plant.spec)
     memory, home = check_memory(population.programs), folders[0].population() or checkpoint.home_of(folders)
@@ -129,8 +132,8 @@ def _train_together(
     try:
         return Training(folders, configs, home, population, env, watcher, memory).to_the_end()
     finally:
-        population.plant.env.close()
-        env.close()
+        for vector in (*population.plant.envs, env):
+            vector.close()
 
 
 class Training:

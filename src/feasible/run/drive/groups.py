@@ -18,6 +18,7 @@ from feasible.run.drive.schedule import Due, due_after
 Wanted = tuple[Due, bool]
 """The updates that follow a step, and whether the next action is one of the warm-up."""
 Answer = TypeVar("Answer")
+ENOUGH = 16  # agents of one group that are worth two parts
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ class Group:
         return due_after(algorithm, step), step < algorithm.warmup
 
 
-def grouped(algorithms: Sequence[Algorithm], spec: Spec) -> list[Group]:
-    """Neighbours that are alike, together."""
-    groups, first = [], 0
+def grouped(algorithms: Sequence[Algorithm], spec: Spec, first: int = 0) -> list[Group]:
+    """Neighbours that are alike, together; the first of them is that agent of the population."""
+    groups = []
     flat = spec.region.hull_dim < spec.region.dim
     for _, members in groupby(algorithms, key=lambda algorithm: alike(algorithm, flat)):
         own = tuple(members)
@@ -66,3 +67,21 @@ def in_groups(algorithms: Sequence[Algorithm]) -> list[int]:
     return sorted(
         range(len(algorithms)), key=lambda agent: (kinds.index(kinds[agent]), parts.index(parts[agent]), agent)
     )
+
+
+def parts_of(algorithms: Sequence[Algorithm]) -> list[slice]:
+    """Two parts of a population that take turns on the device, or all of it as one.
+
+    They are cut apart between two groups, which costs nothing but a call to the host in each step; or through the
+    only group, where agents are enough to make up for the further programs.
+    """
+    agents = len(algorithms)
+    kinds = [alike(algorithm, flat=True) for algorithm in algorithms]
+    cuts = [agent for agent in range(1, agents) if kinds[agent] != kinds[agent - 1]]
+    cuts = [agent for agent in cuts if min(agent, agents - agent) >= agents / 4]
+    if not cuts and agents >= ENOUGH:
+        cuts = [agents // 2]
+    if not cuts:
+        return [slice(0, agents)]
+    cut = min(cuts, key=lambda agent: abs(2 * agent - agents))
+    return [slice(0, cut), slice(cut, agents)]

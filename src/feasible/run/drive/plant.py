@@ -45,6 +45,8 @@ class Steps(NamedTuple):
     """Whose episode ended with the step; they have started the next one."""
     layout: Layout | None = None
     """Of observations that have a structure."""
+    first: int = 0
+    """The number of the first copy, where these are part of a population."""
 
     @property
     def seen(self) -> Float[np.ndarray, "copies o"]:
@@ -64,7 +66,7 @@ class Steps(NamedTuple):
 
     def of(self, copy: int) -> str:
         """Whose something is, where there are several."""
-        return f" of copy {copy}" if len(self.packets) > 1 else ""
+        return f" of copy {self.first + copy}" if len(self.packets) > 1 else ""
 
 
 class Plant(ABC, Generic[Kind]):
@@ -80,6 +82,8 @@ class Plant(ABC, Generic[Kind]):
 
     env: Kind
     copies: int
+    first: int = 0
+    """The number of the first copy, where these are part of a population."""
     awaited: int | None = None
     """A seed while a state that can be saved is waited for, of an environment that has none to give: the next episode
     then begins with a seed of its own, made of this one and the step. Such a beginning is a state."""
@@ -94,7 +98,7 @@ class Plant(ABC, Generic[Kind]):
         self._wrapper.forget()
         seen = np.array(self._restart(seeds, step), np.float32)  # some vectors give the same array again and again
         for copy, row in enumerate(seen):
-            of = f" of copy {copy}" if self.copies > 1 else ""
+            of = f" of copy {self.first + copy}" if self.copies > 1 else ""
             fault = observed_fault(row, 0.0, step, of, self._layout)
             if fault is not None:
                 raise fault
@@ -208,7 +212,7 @@ class VectorPlant(Plant[VectorEnv]):
         elif ended.any():
             for copy in np.flatnonzero(ended):
                 self.wire.next_obs(packets)[copy] = self._final(infos["final_obs"][copy], step, f" of copy {copy}")
-        return Steps(self.wire, packets, np.array(rewards), ended, self._layout)
+        return Steps(self.wire, packets, np.array(rewards), ended, self._layout, self.first)
 
     def _begin_again(self, ended: Bool[np.ndarray, " copies"], before: NDArray, step: int) -> NDArray:
         """The first observations of new episodes in the copies that have ended; the others stay as they are."""

@@ -2,13 +2,15 @@
 
     the copies make a step -> the program stores all of it, updates, chooses and certifies the next actions -> ...
 
-The loop runs on the device, some steps at a time, and calls the host for each step of the copies.
+The loop runs on the device, some steps at a time, and calls the host for each step of the copies. A large population is
+in two parts: while the device learns for one, the copies of the other make their step.
 
 Every agent does what it would do alone (`feasible.run.drive.lone`): the same seeds, keys and updates in the same order.
 One that cannot go on (a loss that is not finite, say) is left out from there on and stops no other.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import jax
@@ -17,7 +19,8 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from feasible.algorithms.base import Algorithm
 from feasible.run.drive.faults import finite, refusal, unable
-from feasible.run.drive.plant import Plant, Steps
+from feasible.run.drive.parts import Plants, joined
+from feasible.run.drive.plant import Steps
 from feasible.run.drive.population_programs import Leaves, PopulationPrograms
 from feasible.run.drive.step import Carry
 from feasible.run.drive.tally import UNMETERED, Metered, Tally
@@ -31,14 +34,14 @@ class Population:
     def __init__(
         self,
         algorithms: Sequence[Algorithm],
-        plant: Plant,
+        plant: Plants,
         seeds: Sequence[int],
         programs: PopulationPrograms | None = None,
     ):
         if not len(algorithms) == plant.copies == len(seeds):
             raise ValueError(f"{len(algorithms)} agents need as many seeds and copies of the environment.")
         self.plant, self.seeds, self.algorithms = plant, tuple(seeds), tuple(algorithms)
-        self.programs = programs or PopulationPrograms(algorithms, plant.spec)
+        self.programs = programs or PopulationPrograms(algorithms, plant.spec, plant.rows)
         self.tally = Tally(plant.wire, [algorithm.warmup for algorithm in algorithms])
         self.failures: dict[int, str] = {}
         """By agent: why it was left out."""
@@ -49,6 +52,10 @@ class Population:
         self._actions: Float[np.ndarray, "agents n"] = np.zeros((plant.copies, plant.wire.action), np.float32)
         self._seen: Float[np.ndarray, "agents o"] = np.zeros((plant.copies, plant.wire.observation), np.float32)
         """What the actions were chosen on."""
+        self._stepping = ThreadPoolExecutor(1, "environment")
+        self._steps: list[Steps] = []
+        self._told: list[Float[np.ndarray, "part r"]] = []
+        """Of the parts that have made the present step, and of those whose reports on it have come."""
 
     @property
     def live(self) -> Bool[np.ndarray, " agents"]:
@@ -95,7 +102,7 @@ class Population:
             if fault is not None:
                 self.fail(agent, fault)
         self._leaves, report = self.programs.first(self.seeds, self._seen)
-        self._take(np.asarray(report), UNMETERED)
+        self._take_all(np.asarray(report))
 
     def restore(self, carries: list[Carry], step: int) -> None:
         """Go on from a saved state; the environment, the tally and the failures have been restored by the caller."""
@@ -109,7 +116,7 @@ class Population:
         self.step = step
         self.tally.begin_episodes()
         self._leaves, report = self.programs.begin(jax.tree.leaves(carries), self._seen, step)
-        self._take(np.asarray(report), UNMETERED)
+        self._take_all(np.asarray(report))
 
     def reset(self) -> None:
         """Bring the copies to the beginning that a saved state is put into."""
@@ -123,32 +130,46 @@ class Population:
     def _stretch(self, until: int, made: Callable[[int], None]) -> None:
         """Make some steps in one dispatch of a program."""
         length, loop = self.programs.stretch(self.step, until)
-        first, packets = self.step, np.zeros((self.plant.copies, self.plant.wire.packet), np.float32)
-        errors: list[BaseException] = []
-        asked = 0
+        last, parts, told, errors = self.step + length, len(self.plant.of), False, list[BaseException]()
+        packets = [np.zeros((plant.copies, self.plant.wire.packet), np.float32) for plant in self.plant.of]
+        self._steps, self._told = [], []
+        running = [self._begin_step(part, self.step + 1) for part in range(parts)]
 
-        def exchange(numbers: Float[np.ndarray, "agents r"]) -> Float[np.ndarray, "agents packet"]:
-            nonlocal packets, asked
+        def exchange(part: int, numbers: Float[np.ndarray, "part r"]) -> Float[np.ndarray, "part packet"]:
+            nonlocal told
+            if errors or not self.live.any():
+                return packets[part]
             try:
-                if asked:
-                    self._take(numbers, self.programs.program(first + asked).metered)
-                asked += 1
-                if self.live.any() and not errors:
-                    steps = self.plant.step(self._actions, self.step + 1)
-                    packets = steps.packets
-                    self.step += 1
-                    self._count(steps)
-                    made(self.step)
+                if told:  # the first report of a loop is none
+                    before, number = (part or parts) - 1, self.step + (part > 0)  # whose it is, and after which step
+                    self._take(before, numbers, number, self.programs.program(number).metered)
+                    if number < last and self.live.any():
+                        running[before] = self._begin_step(before, number + 1)
+                told = True
+                if self.live.any():
+                    steps = running[part]()
+                    packets[part] = steps.packets
+                    if self._count(part, steps):
+                        made(self.step)
             except BaseException as error:  # raised again below, not in the hands of the device
                 errors.append(error)
-            return packets
+            return packets[part]
 
         self.programs.exchange = exchange
         self._leaves, report = loop(self._leaves)
         numbers = np.asarray(report)
+        self._stepping.submit(int).result()  # no copy is making a step any more
         if errors:
             raise errors[0]
-        self._take(numbers, self.programs.program(first + length).metered)
+        if self.live.any():
+            self._take(parts - 1, numbers, last, self.programs.program(last).metered)
+
+    def _begin_step(self, part: int, number: int) -> Callable[[], Steps]:
+        """Let the copies of a part make a step, in a thread if there are others; what waits for it."""
+        plant, actions = self.plant.of[part], self._actions[self.plant.rows[part]].copy()  # its own, to write to
+        if len(self.plant.of) == 1:
+            return lambda: plant.step(actions, number)
+        return self._stepping.submit(plant.step, actions, number).result
 
     def fail(self, agent: int, reason: Exception) -> None:
         """Leave an agent out: its numbers stay as they are, its copy of the environment idles."""
@@ -163,30 +184,59 @@ class Population:
         policies = jax.device_put(jax.device_get(self.policies), jax.devices("cpu")[0])
         return lambda obs: self.programs.act(policies, obs, episodes)
 
-    def _count(self, steps: Steps) -> None:
-        self._seen = steps.seen
-        for agent, fault in steps.faults(self.step).items():
-            if self.live[agent]:
-                self.fail(agent, fault)
-        self.tally.add_steps(steps)
+    def _count(self, part: int, steps: Steps) -> bool:
+        """Accept what the copies of a part have seen; whether all have made the step then."""
+        rows = self.plant.rows[part]
+        self._seen[rows] = steps.seen
+        for own, fault in steps.faults(self.step + 1).items():
+            if self.live[rows.start + own]:
+                self.fail(rows.start + own, fault)
+        self._steps.append(steps)
+        if part + 1 < len(self.plant.of):
+            return False
+        self.tally.add_steps(joined(self._steps))
+        self._steps = []
+        self.step += 1
+        return True
 
-    def _take(self, numbers: Float[np.ndarray, "agents r"], metered: Metered) -> None:
-        """Accept the next actions, if they are ones that may be executed."""
-        wire = self.plant.wire
+    def _take(self, part: int, numbers: Float[np.ndarray, "part r"], step: int, metered: Metered) -> None:
+        """Accept the next actions of a part, if they are ones that may be executed; `step` have been made."""
+        wire, own = self.plant.wire, self.plant.rows[part]
         rows, metrics = wire.read(numbers, 1)
         violation, tolerance = wire.certificate(rows)
         certified = violation <= tolerance
         if not (certified.all() and finite(numbers)):
             certified = certified & np.isfinite(numbers).all(axis=1)
-            for agent in np.flatnonzero(self.live & ~certified).tolist():
-                action, told = wire.executed(rows)[agent], metered.of(agent, metrics[agent])
-                reason = refusal(self.algorithms[agent], self.plant.spec, self._seen[agent], action, told, self.step)
-                self.fail(agent, reason)
-        self.tally.add_report(metered, self.step, numbers)
-        self._actions = wire.executed(rows).copy()  # the environments' own, to write to
+            for row in np.flatnonzero(self.live[own] & ~certified).tolist():
+                agent = own.start + row
+                action, told = wire.executed(rows)[row], metered.of(agent, metrics[row])
+                self.fail(
+                    agent, refusal(self.algorithms[agent], self.plant.spec, self._seen[agent], action, told, step)
+                )
+        self._actions[own] = wire.executed(rows)
         self._idle()
+        self._told.append(numbers)
+        if part + 1 == len(self.plant.of):
+            self.tally.add_report(metered, step, _stacked(self._told))
+            self._told = []
+
+    def _take_all(self, numbers: Float[np.ndarray, "agents r"]) -> None:
+        """The same for all agents, of actions that no update precedes."""
+        for part, rows in enumerate(self.plant.rows):
+            self._take(part, numbers[rows], self.step, UNMETERED)
 
     def _idle(self) -> None:
         """Copies whose agent has failed take the action of another: something that an environment can step with."""
         if self.failures and self.live.any():
             self._actions[~self.live] = self._actions[np.argmax(self.live)]
+
+
+def _stacked(reports: Sequence[Float[np.ndarray, "part r"]]) -> Float[np.ndarray, "agents r"]:
+    """The rows of all, as wide as the widest."""
+    if len(reports) == 1:
+        return reports[0]
+    stacked, first = np.zeros((sum(map(len, reports)), max(report.shape[1] for report in reports)), np.float32), 0
+    for report in reports:
+        stacked[first : first + len(report), : report.shape[1]] = report
+        first += len(report)
+    return stacked

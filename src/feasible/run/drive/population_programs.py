@@ -1,8 +1,10 @@
 """The programs of a population: loops over steps of all agents that stay on the device and ask the host in between.
 
 Each group of agents whose algorithms are alike is one `vmap` of the same functions that a lone agent runs
-(`feasible.run.drive.step`), all in one program. One report goes out for all agents and one packet each comes in,
-by a call from the device to the host (`exchange`), which costs a third of a dispatch from the host to the device.
+(`feasible.run.drive.step`), all in one program. One report goes out for all agents of a part and one packet each comes
+in, by a call from the device to the host (`exchange`), which costs a third of a dispatch from the host to the device.
+Where there are two parts, the call hands over the report on one and brings the packets of the other: each part's
+environments step while the device learns for the other.
 Which parts of each group's update are due is settled before the program is made, as for a lone agent.
 """
 
@@ -10,6 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate, pairwise
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +23,7 @@ from jaxtyping import Array, Float, PyTree, UInt32
 
 from feasible.algorithms.base import Algorithm, Metrics, Spec
 from feasible.compiling import ToldOnce, said_if_long
-from feasible.run.drive.groups import Wanted, grouped
+from feasible.run.drive.groups import Group, Wanted, grouped
 from feasible.run.drive.host_call import host_call
 from feasible.run.drive.schedule import Due, Schedule
 from feasible.run.drive.step import Carry, Result, Step, flat
@@ -27,10 +31,11 @@ from feasible.run.drive.tally import Metered
 from feasible.run.drive.wire import wire_of
 
 Leaves = list[Array]
+Item = TypeVar("Item")
 
 
-Exchange = Callable[[Float[np.ndarray, "agents r"]], Float[np.ndarray, "agents packet"]]
-"""What the host does between two steps: from the report on one the packets of the next."""
+Exchange = Callable[[int, Float[np.ndarray, "agents r"]], Float[np.ndarray, "agents packet"]]
+"""What the host does between two steps: from a part, and the report on the part before it, to the part's packets."""
 Loop = Callable[[Leaves], tuple[Leaves, Array]]
 Cycle = tuple["Program", ...]
 """Programs that follow upon each other, again and again: TD3's actor, for one, learns at every second step."""
@@ -41,22 +46,34 @@ FARTHEST = 50_000  # steps: a look at one takes some microseconds
 COMPILED = 4  # loops at a time; XLA mostly has one core busy with each
 
 
+class PartStep(NamedTuple):
+    """A step of the agents of one part."""
+
+    step: Callable[[Leaves, Array], tuple[Leaves, Array]]
+    """(leaves, packets) to (leaves, report), a pure function."""
+    report: jax.ShapeDtypeStruct
+    told: list[Metrics]
+    """By group: what it tells of its update."""
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
     """Steps of all agents for one set of due updates."""
 
-    step: Callable[[Leaves, Array], tuple[Leaves, Array]]
-    """(leaves, packets) to (leaves, report): one step, a pure function."""
+    parts: tuple[PartStep, ...]
     metered: Metered
-    report: jax.ShapeDtypeStruct
 
 
 class PopulationPrograms:
     """The programs of a population on one task, made when first needed; carries travel as one list of leaves."""
 
-    def __init__(self, algorithms: Sequence[Algorithm], spec: Spec):
+    def __init__(self, algorithms: Sequence[Algorithm], spec: Spec, parts: Sequence[slice] | None = None):
         self.spec, self.algorithms = spec, tuple(algorithms)
-        self.groups = tuple(grouped(algorithms, spec))
+        self.rows = tuple(parts or [slice(0, len(algorithms))])
+        """By part: its agents."""
+        self.parts = tuple(tuple(grouped(algorithms[rows], spec, rows.start)) for rows in self.rows)
+        """By part: its groups."""
+        self.groups = tuple(group for part in self.parts for group in part)
         self.exchange: Exchange = _no_exchange
         self.made: dict[tuple[Wanted, ...], Program] = {}
         self.loops: dict[Cycle, dict[int, Future[Loop]]] = {}
@@ -66,11 +83,15 @@ class PopulationPrograms:
         self._schedule = Schedule(self.algorithms, self._find)
         self.program = self._schedule.program
         agents = len(algorithms)
-        self._packets = jax.ShapeDtypeStruct((agents, wire_of(spec).packet), spec.low.dtype)
+        self._packets = [
+            jax.ShapeDtypeStruct((rows.stop - rows.start, wire_of(spec).packet), spec.low.dtype) for rows in self.rows
+        ]
         keys = jax.ShapeDtypeStruct((agents, *_key_data(0).shape), jnp.uint32)
         obs = jax.ShapeDtypeStruct((agents, spec.observation_size), spec.low.dtype)
         self.shapes: list[Carry] = [result[0] for result in jax.eval_shape(self._first, keys, obs)]
         self.structure = jax.tree.structure(self.shapes)
+        self._shapes = _split(self.shapes, self.parts)
+        """By part: the shapes of its groups' carries."""
         self._compiled_first = ToldOnce(
             "the beginning of training", jax.jit(lambda keys, obs: _flat(self._first(keys, obs)))
         )
@@ -118,9 +139,26 @@ class PopulationPrograms:
             loops[steps] = self._compiling.submit(self._loop, cycle, steps)
         return steps, loops[steps]
 
-    def asked(self, report: Float[np.ndarray, "agents r"]) -> Float[np.ndarray, "agents packet"]:
+    def asked(self, part: int, report: Float[np.ndarray, "agents r"]) -> Float[np.ndarray, "agents packet"]:
         """What the device calls: the exchange of the loop that runs."""
-        return self.exchange(report)
+        return self.exchange(part, report)
+
+    def step(
+        self, program: Program, leaves: Leaves, report: Array, ask: Callable[[int, Array], Array]
+    ) -> tuple[Leaves, Array]:
+        """A step of all parts in turn: new leaves, and the report on the last part, like the one that is given.
+
+        `ask` brings the packets of a part, in exchange for the report on the part before it.
+        """
+        made: Leaves = []
+        for part, (own, of_part) in enumerate(zip(program.parts, self._parted(leaves), strict=True)):
+            new, report = own.step(of_part, ask(part, report))
+            made += new
+        return made, report
+
+    def _parted(self, leaves: Leaves) -> list[Leaves]:
+        ends = [0, *accumulate(len(jax.tree.leaves(shapes)) for shapes in self._shapes)]
+        return [leaves[first:last] for first, last in pairwise(ends)]
 
     def carries(self, leaves: Leaves) -> list[Carry]:
         """By group: the carries of its agents, stacked."""
@@ -147,29 +185,8 @@ class PopulationPrograms:
         return self.made[wanted]
 
     def _make(self, wanted: tuple[Wanted, ...]) -> Program:
-        def advance(carries: list[Carry], packets: Float[Array, "agents packet"]) -> list[Result]:
-            results = []
-            for group, carry, (due, warm) in zip(self.groups, carries, wanted, strict=True):
-
-                def one(algorithm: Algorithm, carry: Carry, packet: Array, due: Due = due, warm: bool = warm) -> Result:
-                    return Step(algorithm, self.spec).advance(carry, packet, due=due, warm=warm)
-
-                results.append(group.vmap(one)(carry, packets[group.rows]))
-            return results
-
-        def whole(leaves: Leaves, packets: Float[Array, "agents packet"]) -> tuple[Leaves, Array, list[Metrics]]:
-            results = advance(self.carries(leaves), packets)
-            return *_flat(results), [result[2] for result in results]
-
-        leaves = jax.tree.leaves(self.shapes)
-        jaxpr, (_, report, told) = jax.make_jaxpr(whole, return_shape=True)(leaves, self._packets)
-        traced = jaxpr_as_fun(jaxpr)  # once for all loops
-
-        def step(leaves: Leaves, packets: Float[Array, "agents packet"]) -> tuple[Leaves, Array]:
-            result = traced(*leaves, packets)
-            return result[: len(leaves)], result[len(leaves)]
-
-        metrics = tuple(tuple(sorted(of_group)) for of_group in told)
+        parts = [self._make_part(part, own) for part, own in enumerate(_split(wanted, self.parts))]
+        metrics = tuple(tuple(sorted(of_group)) for part in parts for of_group in part.told)
         own = []
         for group, shape, names, (due, _) in zip(self.groups, self.shapes, metrics, wanted, strict=True):
             keys = [(repr(algorithm), due) for algorithm in group.algorithms]
@@ -178,21 +195,47 @@ class PopulationPrograms:
                 if key not in self._own:  # tracing an update takes longer than many steps
                     self._own[key] = names if alone else _own_metrics(algorithm, self.spec, shape, due)
                 own.append(self._own[key])
-        metered = Metered(tuple(group.rows for group in self.groups), metrics, tuple(own))
-        return Program(step, metered, report)
+        return Program(tuple(parts), Metered(tuple(group.rows for group in self.groups), metrics, tuple(own)))
+
+    def _make_part(self, part: int, wanted: Sequence[Wanted]) -> PartStep:
+        groups, before = self.parts[part], self.rows[part].start
+        leaves, structure = jax.tree.flatten(self._shapes[part])
+
+        def whole(leaves: Leaves, packets: Float[Array, "agents packet"]) -> tuple[Leaves, Array, list[Metrics]]:
+            results = []
+            for group, carry, (due, warm) in zip(groups, jax.tree.unflatten(structure, leaves), wanted, strict=True):
+
+                def one(algorithm: Algorithm, carry: Carry, packet: Array, due: Due = due, warm: bool = warm) -> Result:
+                    return Step(algorithm, self.spec).advance(carry, packet, due=due, warm=warm)
+
+                own = slice(group.rows.start - before, group.rows.stop - before)
+                results.append(group.vmap(one)(carry, packets[own]))
+            return *_flat(results), [result[2] for result in results]
+
+        jaxpr, (_, report, told) = jax.make_jaxpr(whole, return_shape=True)(leaves, self._packets[part])
+        traced = jaxpr_as_fun(jaxpr)  # once for all loops
+
+        def step(leaves: Leaves, packets: Float[Array, "agents packet"]) -> tuple[Leaves, Array]:
+            result = traced(*leaves, packets)
+            return result[: len(leaves)], result[len(leaves)]
+
+        return PartStep(step, report, told)
 
     def _loop(self, cycle: Cycle, steps: int) -> Loop:
         """So many steps with these programs in turn, compiled; the first report to the exchange is all zeros.
 
         With the number of steps known, the device need not wait for the host to hear whether to go on.
         """
-        leaves, report = jax.tree.leaves(self.shapes), cycle[-1].report
+        leaves, report = jax.tree.leaves(self.shapes), cycle[-1].parts[-1].report
+
+        def ask(part: int, report: Array) -> Array:
+            return host_call(partial(self.asked, part), self._packets[part], report)
 
         def run(leaves: Leaves) -> tuple[Leaves, Array]:
             def body(_: int, state: tuple[Leaves, Array]) -> tuple[Leaves, Array]:
                 leaves, report = state
                 for program in cycle:
-                    leaves, report = program.step(leaves, host_call(self.asked, self._packets, report))
+                    leaves, report = self.step(program, leaves, report, ask)
                 return leaves, report
 
             return jax.lax.fori_loop(0, steps // len(cycle), body, (leaves, jnp.zeros(report.shape, report.dtype)))
@@ -226,13 +269,19 @@ class PopulationPrograms:
         return jnp.concatenate(answers).reshape(len(obs), -1)
 
 
+def _split(items: Sequence[Item], parts: Sequence[Sequence[Group]]) -> list[Sequence[Item]]:
+    """What there is one of for each group, by part."""
+    ends = [0, *accumulate(len(part) for part in parts)]
+    return [items[first:last] for first, last in pairwise(ends)]
+
+
 def _repeated(ahead: Sequence[Program], width: int) -> int:
     """How many steps the first `width` programs make in turn, in whole turns."""
     same = next((step for step, program in enumerate(ahead) if program is not ahead[step % width]), len(ahead))
     return same // width * width
 
 
-def _no_exchange(report: Float[np.ndarray, "agents r"]) -> Float[np.ndarray, "agents packet"]:
+def _no_exchange(part: int, report: Float[np.ndarray, "agents r"]) -> Float[np.ndarray, "agents packet"]:
     raise RuntimeError("A population's programs have no exchange with a host yet.")
 
 
