@@ -45,11 +45,11 @@ def test_loops_are_few_and_compiled_together_before_they_are_needed(monkeypatch:
 @pytest.mark.parametrize(
     ("batches", "cuts"),
     [
-        ([8] * 15, []),  # too few for two programs
-        ([8] * 20, [10]),
+        ([8] * 79, []),  # too few for two programs
+        ([8] * 81, [40]),
         ([8] * 5 + [16] * 15, [5]),
-        ([8] * 4 + [16] * 15, [9]),  # the first group would be a small part
-        ([8] * 1 + [16] * 7, []),
+        ([8] * 4 + [16] * 15, []),  # the first group would be a small part
+        ([8] * 4 + [16] * 80, [42]),
         ([8, 8, 16, 32], [2]),
     ],
 )
