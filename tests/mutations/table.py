@@ -222,6 +222,9 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
             "elif ended:\n            seen, _ = restarted(self.env, self._shape, step)",
         ),
     },
+    ("run/drive/population.py", "run/population/test_training.py::test_every_run_is_the_run_that_it_would_be_alone"): {
+        "report-of-another-part": ("(part or parts) - 1", "part"),
+    },
     (
         "run/drive/wire.py",
         "run/test_plant.py::test_a_single_environment_is_a_row_with_its_last_and_its_first_observations",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
 import jax
@@ -23,7 +23,7 @@ from jaxtyping import Array, Float, PyTree, UInt32
 
 from feasible.algorithms.base import Algorithm, Metrics, Spec
 from feasible.compiling import ToldOnce, said_if_long
-from feasible.run.drive.groups import Group, Wanted, grouped
+from feasible.run.drive.groups import Wanted, grouped
 from feasible.run.drive.host_call import host_call
 from feasible.run.drive.schedule import Due, Schedule
 from feasible.run.drive.step import Carry, Result, Step, flat
@@ -90,7 +90,7 @@ class PopulationPrograms:
         obs = jax.ShapeDtypeStruct((agents, spec.observation_size), spec.low.dtype)
         self.shapes: list[Carry] = [result[0] for result in jax.eval_shape(self._first, keys, obs)]
         self.structure = jax.tree.structure(self.shapes)
-        self._shapes = _split(self.shapes, self.parts)
+        self._shapes = self._by_part(self.shapes)
         """By part: the shapes of its groups' carries."""
         self._compiled_first = ToldOnce(
             "the beginning of training", jax.jit(lambda keys, obs: _flat(self._first(keys, obs)))
@@ -157,8 +157,11 @@ class PopulationPrograms:
         return made, report
 
     def _parted(self, leaves: Leaves) -> list[Leaves]:
-        ends = [0, *accumulate(len(jax.tree.leaves(shapes)) for shapes in self._shapes)]
-        return [leaves[first:last] for first, last in pairwise(ends)]
+        return _split(leaves, [len(jax.tree.leaves(shapes)) for shapes in self._shapes])
+
+    def _by_part(self, groups: Sequence[Item]) -> list[list[Item]]:
+        """What there is one of for each group."""
+        return _split(groups, [len(part) for part in self.parts])
 
     def carries(self, leaves: Leaves) -> list[Carry]:
         """By group: the carries of its agents, stacked."""
@@ -185,7 +188,7 @@ class PopulationPrograms:
         return self.made[wanted]
 
     def _make(self, wanted: tuple[Wanted, ...]) -> Program:
-        parts = [self._make_part(part, own) for part, own in enumerate(_split(wanted, self.parts))]
+        parts = [self._make_part(part, own) for part, own in enumerate(self._by_part(wanted))]
         metrics = tuple(tuple(sorted(of_group)) for part in parts for of_group in part.told)
         own = []
         for group, shape, names, (due, _) in zip(self.groups, self.shapes, metrics, wanted, strict=True):
@@ -269,10 +272,8 @@ class PopulationPrograms:
         return jnp.concatenate(answers).reshape(len(obs), -1)
 
 
-def _split(items: Sequence[Item], parts: Sequence[Sequence[Group]]) -> list[Sequence[Item]]:
-    """What there is one of for each group, by part."""
-    ends = [0, *accumulate(len(part) for part in parts)]
-    return [items[first:last] for first, last in pairwise(ends)]
+def _split(items: Sequence[Item], sizes: Sequence[int]) -> list[list[Item]]:
+    return [list(items[last - size : last]) for size, last in zip(sizes, accumulate(sizes), strict=True)]
 
 
 def _repeated(ahead: Sequence[Program], width: int) -> int:
