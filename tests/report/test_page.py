@@ -13,12 +13,25 @@ from benchmarks.report import made_up, write_run
 from feasible.report.media import LARGEST
 from feasible.report.writing import Report, write_report
 from tests.browser import needs_browser, watch
-from tests.report.conftest import KINDS, SEEDS
+from tests.report.conftest import KINDS, SEEDS, undrawn, write_runs
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = needs_browser
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _undrawn() -> Iterator[None]:
+    with undrawn():
+        yield
+
+
+@pytest.fixture(scope="module")
+def report(_undrawn: None, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """A report of all made-up runs."""
+    folder = tmp_path_factory.mktemp("report")
+    return write_report(write_runs(folder / "runs"), folder / "report", title="Two tasks & <three> methods")
 
 
 @pytest.fixture
@@ -224,7 +237,7 @@ def test_a_task_of_ones_own_is_told_by_its_runs_without_the_paper(browser: "Brow
 
 
 @pytest.fixture(scope="module")
-def with_films(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def with_films(_undrawn: None, tmp_path_factory: pytest.TempPathFactory) -> Report:
     """Two methods on one task, a film of one, a picture of the other, and files that are neither."""
     root = tmp_path_factory.mktemp("films")
     folders = [write_run(root / "runs", made_up("reacher", algo, 0, 12, 2)) for algo in ("nfwpo", "ddpg-shaping")]

@@ -47,8 +47,8 @@ def run(out: Path, algo: str, copies: int, seed: int = 0) -> RunFolder:
 @pytest.mark.parametrize(
     ("algo", "copies"),
     [
-        ("ppo-projection", 1),
         ("ppo-projection", 2),
+        pytest.param("ppo-projection", 1, marks=pytest.mark.slow),
         *(pytest.param(algo, 2, marks=pytest.mark.slow) for algo in ("trpo-projection", "focops-projection")),
     ],
 )

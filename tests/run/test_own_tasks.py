@@ -25,6 +25,7 @@ from feasible.run.folder import RunFolder, RunLockedError, read_metrics
 from feasible.run.launch import configure, new_run
 from feasible.run.sweep.accelerator import train_together
 from feasible.run.watch import Line
+from tests.report.conftest import undrawn
 from tests.run.gate import Gates
 from tests.run.runs import assert_equal_runs, at_gates, command, environment, files, finish, lines_without_time
 from tests.run.toys import Drift, SavedDrift, force
@@ -116,7 +117,8 @@ class TestCommands:
         del sys.modules["mine"]
         (desk / "mine.py").rename(desk / "away.py")  # a report imports nothing
         try:
-            main(["report", "compared"])
+            with undrawn():
+                main(["report", "compared"])
         finally:
             (desk / "away.py").rename(desk / "mine.py")
         assert "mine" not in sys.modules
@@ -280,7 +282,8 @@ class TestPython:
             fs.compare([task], ["nfwpo"], out=tmp_path, jobs=2)
         runs = fs.compare([task], ["nfwpo"], seeds=[0, 1], settings=SETTINGS, out=tmp_path, steps=30)  # pyright: ignore[reportArgumentType]
         assert [path.name for path in runs] == ["seed-0", "seed-1"]
-        report = fs.write_report(tmp_path, tmp_path / "report")
+        with undrawn():
+            report = fs.write_report(tmp_path, tmp_path / "report")
         assert report.runs == 2
         assert repr(report).startswith("Report of 2 runs, ")
 
