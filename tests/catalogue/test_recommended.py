@@ -9,6 +9,7 @@ from feasible.algorithms.description import build_algorithm, describe
 from feasible.catalogue.registry import PAPERS, TASKS
 from feasible.cli import main
 from feasible.report.published import read_published
+from feasible.report.runs import Run
 from feasible.run.folder import RunFolder
 from feasible.run.launch import configure, grid
 from feasible.run.sweep.sweep import prepare
@@ -29,11 +30,15 @@ def test_what_is_recommended_is_a_run_like_others() -> None:
     assert config == configure("halfcheetah", "nfwpo", 3, preset="fair", changes=by_the_gap)
 
 
+@pytest.fixture(scope="module")
+def published() -> tuple[Run, ...]:
+    return read_published(Path(__file__).parents[2] / "results").all
+
+
 @pytest.mark.parametrize("task", [task for task in PAPERS if task != "halfcheetah-box"])
-def test_what_is_recommended_has_published_results(task: str) -> None:
+def test_what_is_recommended_has_published_results(task: str, published: tuple[Run, ...]) -> None:
     config = configure(task, "recommended", 0)
     variants = {config.variant, ""} if task == "bss-3" else {config.variant}  # its presets are the same
-    published = read_published(Path(__file__).parents[2] / "results").all
     assert any((run.task, run.algo) == (task, config.algo) and run.variant in variants for run in published)
 
 

@@ -25,7 +25,7 @@ def write_runs(out: Path) -> Path:
 @contextmanager
 def undrawn() -> Iterator[None]:
     """Reports have no figures, which take most of the time: for tests of what else is in them."""
-    with mock.patch("feasible.report.writing.all_figures", lambda *asked: iter(())):
+    with mock.patch("feasible.report.writing.all_figures", return_value=()):
         yield
 
 
