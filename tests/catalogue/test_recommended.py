@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -13,6 +14,7 @@ from feasible.report.runs import Run
 from feasible.run.folder import RunFolder
 from feasible.run.launch import configure, grid
 from feasible.run.sweep.sweep import prepare
+from feasible.run.train import Outcome
 from tests.run.toys import toy_task
 
 
@@ -69,8 +71,11 @@ def test_a_name_like_it_is_understood() -> None:
 
 
 def test_the_command_line_trains_it(tmp_path: Path) -> None:
-    main(["train", "--task", "reacher", "--algo", "recommended", "--steps", "20", "--out", str(tmp_path)])
     folder = RunFolder(tmp_path / "reacher" / "nfwpo+fair" / "seed-0")
+    with mock.patch("feasible.run.train.train", return_value=Outcome(20, finished=True)) as trained:
+        main(["train", "--task", "reacher", "--algo", "recommended", "--steps", "20", "--out", str(tmp_path)])
+    ((given, _), _) = trained.call_args
+    assert given.path == folder.path
     assert folder.config() == configure("reacher", "recommended", 0, steps=20)
 
 

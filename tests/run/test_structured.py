@@ -125,7 +125,7 @@ def test_copies_give_the_packets_of_single_environments(kind: Callable[..., Vect
     assert isinstance(alone[0], SinglePlant)
 
 
-@pytest.mark.parametrize("method", ["ppo-projection", "nfwpo"])
+@pytest.mark.parametrize("method", ["nfwpo", pytest.param("ppo-projection", marks=pytest.mark.slow)])
 def test_copies_are_learned_from(method: str) -> None:
     """Statistics are of every transition of every copy."""
     copies = fs.constrain(SyncVectorEnv([Gears] * 2), in_gear)
