@@ -248,12 +248,13 @@ def test_ctrl_c_leaves_an_agent_that_can_go_on(trained: Agent) -> None:
     assert_equal_policies(agent, trained)
 
 
+def torque(obs: jax.Array) -> fs.sets.Ball:
+    return fs.sets.Ball(jnp.zeros(1), 2.0 - 0.2 * jnp.abs(obs[2]))
+
+
 def pendulum() -> gym.Env:
     """Pendulum whose torque may be the smaller the faster it turns."""
-    env = fs.constrain(
-        gym.make("Pendulum-v1"),
-        lambda obs: fs.sets.Ball(jnp.zeros(1), 2.0 - 0.2 * jnp.abs(obs[2])),
-    )
+    env = fs.constrain(gym.make("Pendulum-v1"), torque)
     assert isinstance(env, gym.Env)
     return env
 

@@ -135,6 +135,7 @@ class TestCommands:
         main(["export", str(trained.path), "--out", str(tmp_path / "policy.zip")])
 
 
+@pytest.mark.slow
 def test_a_population_of_it(mine: None, tmp_path: Path) -> None:
     changes: dict[str, Plain] = {"hidden_layers": [8], "warmup": 0, "replay_size": 90}
     configs = [configure("mine:lander", "nfwpo", seed, steps=60, changes=changes) for seed in (0, 1)]
@@ -340,9 +341,12 @@ class TestStops:
     def test_copies_that_remember_their_actions_are_saved_with_them(self, tmp_path: Path) -> None:
         """|a - last| <= 0.3 in the sets of the first steps after resuming, as if nothing had happened."""
 
+        def slowly(obs: Array) -> fs.sets.Box:
+            return fs.sets.Box(obs[3:] - 0.3, obs[3:] + 0.3)
+
         def made() -> ConstrainedVectorEnv:
             copies = SyncVectorEnv([lambda: gym.make("toy/Limited-v0")] * 2)
-            return fs.constrain(fs.remember_action(copies), lambda obs: fs.sets.Box(obs[3:] - 0.3, obs[3:] + 0.3))
+            return fs.constrain(fs.remember_action(copies), slowly)
 
         self.stopped(made(), tmp_path / "whole", at=1000)
         self.stopped(made(), tmp_path / "stopped")
