@@ -263,8 +263,10 @@ def pendulum() -> gym.Env:
     "method",
     [
         fs.DDPGProjection,
-        *(pytest.param(method, marks=pytest.mark.slow) for method in (fs.DDPGShaping, fs.DDPGOptLayer)),
-        fs.ProjectedGradient,
+        *(
+            pytest.param(method, marks=pytest.mark.slow)
+            for method in (fs.DDPGShaping, fs.DDPGOptLayer, fs.ProjectedGradient)
+        ),
     ],
 )
 def test_every_method_learns_on_pendulum(method: type[Agent], tmp_path: Path) -> None:
