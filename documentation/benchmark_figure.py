@@ -37,7 +37,7 @@ def figures(found: Benchmark) -> Iterator[tuple[str, bytes]]:
         axes.set_ylabel("return; 0: random feasible, 1: the best method's")
         axes.set_title(f"The field's benchmark at {found.steps:,} steps")
         axes.legend(fontsize=7, title="method (tasks)", title_fontsize=7, **BESIDE)
-        yield from ((name, made) for name, made in figure_files(NAME, figure) if name.endswith(".svg"))
+        yield from figure_files(NAME, figure, ("svg",))
 
 
 def write_benchmark_figure() -> None:

@@ -86,7 +86,7 @@ def figures(task: str, found: Sequence[Member]) -> Iterator[tuple[str, bytes]]:
         axes.set_ylabel("return")
         axes.set_title(f"{task}, fair settings, {found[0].outcome.reached:,} steps")
         axes.legend(fontsize=7, **BESIDE)
-        yield from figure_files(f"family-{task}", figure)
+        yield from figure_files(f"family-{task}", figure, ("svg",))
 
 
 def label(run: Run) -> str:

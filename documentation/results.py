@@ -103,12 +103,10 @@ def figures(runs: Runs) -> Iterator[tuple[str, bytes]]:
     for preset in PRESETS:
         groups = group_runs(Runs(tuple(_of_preset(of_paper, preset)), ()))
         titles = {group.method: group.title for group in groups}
-        for name, contents in all_figures(all_charts(groups), (), looks(groups), titles):
-            if name.endswith(".svg"):
-                yield f"{preset}-{name}", contents
+        for name, contents in all_figures(all_charts(groups), (), looks(groups), titles, ("svg",)):
+            yield f"{preset}-{name}", contents
     for task in PAPERS:
-        drawn = family.figures(task, family.members(task, runs.all))
-        yield from ((name, contents) for name, contents in drawn if name.endswith(".svg"))
+        yield from family.figures(task, family.members(task, runs.all))
 
 
 def _of_preset(runs: Sequence[Run], preset: str) -> list[Run]:

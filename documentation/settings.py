@@ -6,8 +6,9 @@ from functools import cache
 import gymnasium as gym
 
 import feasible
-from feasible.algorithms.base import Algorithm
+from feasible.algorithms.base import Algorithm, Spec
 from feasible.algorithms.description import meanings, rule_settings, settings_of
+from feasible.algorithms.spec import spec_of
 from feasible.catalogue.registry import METHODS, PAPERS, algorithm_of
 from feasible.catalogue.task import Task
 
@@ -84,8 +85,12 @@ def values(algorithm: Algorithm) -> dict[str, object]:
 @cache
 def default_algorithm(method: str) -> Algorithm | None:
     """What the agent of a method trains unless it is told otherwise; None for tables, which have no defaults."""
-    env = feasible.constrain(gym.make("Pendulum-v1"), lambda obs: feasible.sets.Box([-1.0], [1.0]))
-    return None if METHODS[method].sets == TABLE else feasible.agent(method, env).algorithm
+    return None if METHODS[method].sets == TABLE else METHODS[method].make(_pendulum())
+
+
+@cache
+def _pendulum() -> Spec:
+    return spec_of(feasible.constrain(gym.make("Pendulum-v1"), lambda obs: feasible.sets.Box([-1.0], [1.0])))
 
 
 def title(method: str) -> str:

@@ -17,7 +17,7 @@ from feasible.algorithms.actor_rules import FrankWolfe
 from feasible.algorithms.base import Spec, Transition
 from feasible.algorithms.ddpg import DDPG
 
-STEPS, WARMUP, SEED = 2_000, 200, 0
+STEPS, WARMUP, SEED = 1_000, 200, 0
 
 
 def constraint(obs: jax.Array) -> fs.sets.ActionSet:

@@ -91,6 +91,6 @@ if __name__ == "__main__":
     print(f"{'all alike':18s} {played(jax.jit(lambda obs: constraint(obs).centre())):6.3f} an hour")
     for method in (fs.DDPGProjection, fs.NFWPO):
         agent = method(environment(), seed=0, **settings)
-        agent.learn(2_000)
+        agent.learn(1_000)
         print(f"{method.__name__:18s} {played(agent.predict):6.3f} an hour, after {agent.step} hours of learning")
     print(f"{'cheapest by hour':18s} {played(cheapest):6.3f} an hour, with the prices known")

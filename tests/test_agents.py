@@ -106,16 +106,17 @@ def test_an_evaluation_says_what_came_of_it() -> None:
 
 def test_a_vector_is_the_agent_s_until_it_is_reset() -> None:
     env = fs.constrain(SyncVectorEnv([Drift] * 2), force)
-    agent = fs.NFWPO(env, seed=0, noise=TOY.noise, **SMALL).learn(8)  # pyright: ignore[reportArgumentType]
+    idle = {**SMALL, "warmup": 0, "actor_interval": 100, "critic_interval": 100}  # no update to compile
+    agent = fs.NFWPO(env, seed=0, noise=TOY.noise, **idle).learn(4)  # pyright: ignore[reportArgumentType]
     still = np.zeros((2, 2), np.float32)
     with pytest.raises(gym.error.ResetNeeded):
         env.step(still)
     env.reset(seed=6)
     env.step(still)
-    agent.learn(8)
-    rows = np.asarray(agent._driver.carry.algorithm.replay.rows)[:16].reshape(8, 2, -1)  # pyright: ignore[reportOptionalMemberAccess]
-    follows = [bool(np.allclose(rows[k + 1, :, :3], rows[k, :, -5:-2])) for k in range(7)]
-    assert follows == [k != 3 for k in range(7)]
+    agent.learn(4)
+    rows = np.asarray(agent._driver.carry.algorithm.replay.rows)[:8].reshape(4, 2, -1)  # pyright: ignore[reportOptionalMemberAccess]
+    follows = [bool(np.allclose(rows[k + 1, :, :3], rows[k, :, -5:-2])) for k in range(3)]
+    assert follows == [True, False, True]
 
 
 def test_another_seed_is_another_agent(trained: Agent) -> None:
@@ -247,12 +248,13 @@ def test_ctrl_c_leaves_an_agent_that_can_go_on(trained: Agent) -> None:
     assert_equal_policies(agent, trained)
 
 
+def torque(obs: jax.Array) -> fs.sets.Ball:
+    return fs.sets.Ball(jnp.zeros(1), 2.0 - 0.2 * jnp.abs(obs[2]))
+
+
 def pendulum() -> gym.Env:
     """Pendulum whose torque may be the smaller the faster it turns."""
-    env = fs.constrain(
-        gym.make("Pendulum-v1"),
-        lambda obs: fs.sets.Ball(jnp.zeros(1), 2.0 - 0.2 * jnp.abs(obs[2])),
-    )
+    env = fs.constrain(gym.make("Pendulum-v1"), torque)
     assert isinstance(env, gym.Env)
     return env
 
@@ -261,12 +263,14 @@ def pendulum() -> gym.Env:
     "method",
     [
         fs.DDPGProjection,
-        *(pytest.param(method, marks=pytest.mark.slow) for method in (fs.DDPGShaping, fs.DDPGOptLayer)),
-        fs.ProjectedGradient,
+        *(
+            pytest.param(method, marks=pytest.mark.slow)
+            for method in (fs.DDPGShaping, fs.DDPGOptLayer, fs.ProjectedGradient)
+        ),
     ],
 )
 def test_every_method_learns_on_pendulum(method: type[Agent], tmp_path: Path) -> None:
-    agent = method(pendulum(), seed=0, **SMALL).learn(60)
+    agent = method(pendulum(), seed=0, **{**SMALL, "warmup": 0}).learn(60)
     agent.save(tmp_path / "pendulum.feasible")
     loaded = fs.load(tmp_path / "pendulum.feasible", pendulum())
     for speed in np.linspace(-8, 8, 9):
@@ -315,11 +319,11 @@ def test_a_margin_leaves_something_of_the_set() -> None:
         fs.ProjectedGradient(drift(), projected_gradient_margin=1.0)
 
 
-def test_an_averaged_policy_is_learned_alike_and_used_instead() -> None:
-    plain, averaged = (fs.NFWPO(pendulum(), seed=0, averaged=average, **SMALL).learn(60) for average in (False, True))
-    explored = [agent._driver.carry.algorithm.actor for agent in (plain, averaged)]  # pyright: ignore
+def test_an_averaged_policy_is_learned_alike_and_used_instead(trained: Agent) -> None:
+    averaged = fs.NFWPO(drift(), seed=0, noise=TOY.noise, averaged=True, **SMALL).learn(100)
+    explored = [agent._driver.carry.algorithm.actor for agent in (trained, averaged)]  # pyright: ignore
     assert all(map(np.array_equal, *map(jax.tree.leaves, explored)))
-    assert not all(map(np.array_equal, jax.tree.leaves(plain.policy), jax.tree.leaves(averaged.policy)))
+    assert not all(map(np.array_equal, jax.tree.leaves(trained.policy), jax.tree.leaves(averaged.policy)))
 
 
 def test_lists_are_settings_too() -> None:
@@ -371,7 +375,7 @@ def test_a_vector_of_environments_is_learned_from_at_once(tmp_path: Path) -> Non
 def test_a_vector_as_gymnasium_makes_it_is_learned_from_with_a_replay(name: str) -> None:
     """Its episodes start again a step late; no such step is learned from."""
     env = fs.constrain(SyncVectorEnv([Drift] * 3), force)
-    few = {"warmup": 6, "batch_size": 4, "replay_size": 100, "hidden_layers": (4,)}
+    few = {"warmup": 0, "batch_size": 4, "replay_size": 100, "hidden_layers": (4,)}
     agent = getattr(fs, name)(env, seed=0, **few, **({"learning_starts": 6} if name == "SAC" else {})).learn(90)
     assert (agent.step, agent.algorithm.copies) == (90, 3)
     rows = np.array(agent._driver.carry.algorithm.replay.rows)[:90]

@@ -203,7 +203,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     task = TASKS["bss-5"]
     short = replace(task, options={**task.options, "episode_length": 10}, sizes=None)
     out = tmp_path_factory.mktemp("runs")
-    small = ["hidden_layers=[16]", "warmup=100", "batch_size=4", "replay_size=50"]  # no update to compile
+    idle = ["warmup=0", "actor_interval=100", "critic_interval=100"]  # no update to compile
+    small = ["hidden_layers=[16]", "batch_size=4", "replay_size=50", *idle]
     command = ["train", "--task", "bss-5", "--algo", "nfwpo", "--steps", "40", "--eval-every", "20", "--episodes", "2"]
     with as_a_user(), pytest.MonkeyPatch.context() as patch:
         patch.setitem(TASKS, "bss-5", short)  # pyright: ignore[reportArgumentType]

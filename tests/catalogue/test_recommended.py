@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -9,9 +10,11 @@ from feasible.algorithms.description import build_algorithm, describe
 from feasible.catalogue.registry import PAPERS, TASKS
 from feasible.cli import main
 from feasible.report.published import read_published
+from feasible.report.runs import Run
 from feasible.run.folder import RunFolder
 from feasible.run.launch import configure, grid
 from feasible.run.sweep.sweep import prepare
+from feasible.run.train import Outcome
 from tests.run.toys import toy_task
 
 
@@ -29,11 +32,15 @@ def test_what_is_recommended_is_a_run_like_others() -> None:
     assert config == configure("halfcheetah", "nfwpo", 3, preset="fair", changes=by_the_gap)
 
 
+@pytest.fixture(scope="module")
+def published() -> tuple[Run, ...]:
+    return read_published(Path(__file__).parents[2] / "results").all
+
+
 @pytest.mark.parametrize("task", [task for task in PAPERS if task != "halfcheetah-box"])
-def test_what_is_recommended_has_published_results(task: str) -> None:
+def test_what_is_recommended_has_published_results(task: str, published: tuple[Run, ...]) -> None:
     config = configure(task, "recommended", 0)
     variants = {config.variant, ""} if task == "bss-3" else {config.variant}  # its presets are the same
-    published = read_published(Path(__file__).parents[2] / "results").all
     assert any((run.task, run.algo) == (task, config.algo) and run.variant in variants for run in published)
 
 
@@ -64,8 +71,11 @@ def test_a_name_like_it_is_understood() -> None:
 
 
 def test_the_command_line_trains_it(tmp_path: Path) -> None:
-    main(["train", "--task", "reacher", "--algo", "recommended", "--steps", "20", "--out", str(tmp_path)])
     folder = RunFolder(tmp_path / "reacher" / "nfwpo+fair" / "seed-0")
+    with mock.patch("feasible.run.train.train", return_value=Outcome(20, finished=True)) as trained:
+        main(["train", "--task", "reacher", "--algo", "recommended", "--steps", "20", "--out", str(tmp_path)])
+    ((given, _), _) = trained.call_args
+    assert given.path == folder.path
     assert folder.config() == configure("reacher", "recommended", 0, steps=20)
 
 

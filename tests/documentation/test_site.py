@@ -90,10 +90,10 @@ def test_every_public_name_is_in_the_reference(package: str, site: Path) -> None
 def test_it_is_searched_and_read_in_files_on_a_desktop_and_a_phone(site: Path, browser: "Browser") -> None:
     page = browser.new_page(viewport={"width": 1360, "height": 900})
     complaints, fetched = watch(page)
-    for width in (1360, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        for name in ("index", "methods", "performance", "cookbook", "algorithms/ddpg-optlayer", "reference/sets"):
-            page.goto((site / f"{name}.html").as_uri())
+    for name in ("index", "methods", "performance", "cookbook", "algorithms/ddpg-optlayer", "reference/sets"):
+        page.goto((site / f"{name}.html").as_uri())
+        for width in (1360, 390):
+            page.set_viewport_size({"width": width, "height": 900})
             assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), (name, width)
             beyond = (
                 """tables => tables.filter(table => table.scrollWidth > table.closest("article").clientWidth).length"""

@@ -1,6 +1,9 @@
 """Made-up runs: two tasks, three methods, two seeds, short."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -17,6 +20,13 @@ def write_runs(out: Path) -> Path:
         for seed in SEEDS:
             write_run(out, made_up(task, algo, seed, EVALUATIONS, logs=2))
     return out
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Reports have no figures, which take most of the time: for tests of what else is in them."""
+    with mock.patch("feasible.report.writing.all_figures", return_value=()):
+        yield
 
 
 @pytest.fixture(scope="session")

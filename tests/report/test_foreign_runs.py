@@ -19,6 +19,7 @@ from feasible.report.published import publish, read_published
 from feasible.report.runs import find_runs, read_runs
 from feasible.report.tables import Table
 from feasible.report.writing import write_report
+from tests.report.conftest import undrawn
 from tests.report.test_runs import SINGLE
 
 ODD = "=cmd|'/C calc'!A0<img src=x onerror=alert(1)>[a](b)$\\frac{$"
@@ -166,7 +167,8 @@ def test_what_else_a_configuration_says_is_text(template: Path, tmp_path: Path) 
         changed(
             Path(shutil.copytree(template, tmp_path / f"runs/a\x1b\n{number}")), lambda c, more=change: c.update(more)
         )
-    report = write_report(tmp_path / "runs", tmp_path / "report")
+    with undrawn():
+        report = write_report(tmp_path / "runs", tmp_path / "report")
     assert [run.path for group in report.groups for run in group.runs] == ["a\ufffd\ufffd0", "a\ufffd\ufffd1"]
     texts = [path.read_bytes().decode() for path in (tmp_path / "report/tables").iterdir()]
     assert not any("\x1b" in text for text in texts)

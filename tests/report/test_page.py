@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from benchmarks.report import made_up, write_run
 from feasible.report.media import LARGEST
 from feasible.report.writing import Report, write_report
 from tests.browser import needs_browser, watch
-from tests.report.conftest import KINDS, SEEDS
+from tests.report.conftest import KINDS, SEEDS, undrawn, write_runs
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -21,16 +22,49 @@ if TYPE_CHECKING:
 pytestmark = needs_browser
 
 
-@pytest.fixture
-def page(browser: "Browser", report: Report) -> Iterator["Page"]:
-    """The page at desktop width; at the end nothing has been complained of and nothing fetched."""
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
-    complaints, fetched = watch(page)
+@pytest.fixture(scope="module", autouse=True)
+def _undrawn() -> Iterator[None]:
+    with undrawn():
+        yield
+
+
+@pytest.fixture(scope="module")
+def report(_undrawn: None, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """A report of all made-up runs."""
+    folder = tmp_path_factory.mktemp("report")
+    return write_report(write_runs(folder / "runs"), folder / "report", title="Two tasks & <three> methods")
+
+
+Tab = tuple["Page", list[str], list[str]]
+
+
+@pytest.fixture(scope="module")
+def tab(browser: "Browser") -> Iterator[Tab]:
+    """A page for all tests, what it has complained of and what it has fetched: a new one takes longer than most."""
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    yield page, *watch(page)
+    context.close()
+
+
+@contextmanager
+def shown(tab: Tab, report: Report, width: int = 1280) -> Iterator["Page"]:
+    """The page of a report; at the end nothing has been complained of and nothing fetched."""
+    page, complaints, fetched = tab
+    complaints.clear()
+    fetched.clear()
+    page.mouse.move(0, 0)
+    page.set_viewport_size({"width": width, "height": 900})
     page.goto(report.page.as_uri())
     yield page
-    page.close()
     assert complaints == []
     assert fetched == [report.page.as_uri()]
+
+
+@pytest.fixture
+def page(tab: Tab, report: Report) -> Iterator["Page"]:
+    with shown(tab, report) as page:
+        yield page
 
 
 def chip(page: "Page", item: str):
@@ -162,7 +196,7 @@ CONTRAST = """names => {
 }"""
 
 
-def test_names_in_it_are_text_and_never_markup(browser: "Browser", tmp_path: Path) -> None:
+def test_names_in_it_are_text_and_never_markup(tab: Tab, tmp_path: Path) -> None:
     for seed in (0, 1):
         write_run(
             tmp_path / "runs",
@@ -172,37 +206,28 @@ def test_names_in_it_are_text_and_never_markup(browser: "Browser", tmp_path: Pat
         )
     write_run(tmp_path / "runs", made_up("reacher", "nfwpo", 0, 12, 2))
     report = write_report(tmp_path / "runs", tmp_path / "report", title="</script><b>bold")
-    page = browser.new_page()
-    complaints, fetched = watch(page)
-    page.goto(report.page.as_uri())
-    assert page.locator("h1").inner_text() == "</script><b>bold"
-    assert page.locator("img").count() == 0
-    assert "<img src=x" in page.locator("#filters").inner_text()
-    page.close()
-    assert complaints == []
-    assert fetched == [report.page.as_uri()]
+    with shown(tab, report) as page:
+        assert page.locator("h1").inner_text() == "</script><b>bold"
+        assert page.locator("img").count() == 0
+        assert "<img src=x" in page.locator("#filters").inner_text()
 
 
-def test_what_was_left_out_is_said_first(browser: "Browser", tmp_path: Path) -> None:
+def test_what_was_left_out_is_said_first(tab: Tab, tmp_path: Path) -> None:
     write_run(tmp_path / "runs", made_up("reacher", "nfwpo", 0, 12, 2), reached=4_000)
     write_run(tmp_path / "runs", made_up("reacher", "ddpg-shaping", 0, 12, 2))
     (write_run(tmp_path / "runs", made_up("reacher", "ddpg-shaping", 1, 12, 2)) / "metrics.jsonl").write_text("")
     report = write_report(tmp_path / "runs", tmp_path / "report")
-    page = browser.new_page()
-    complaints, _ = watch(page)
-    page.goto(report.page.as_uri())
-    notes = page.locator("#notes").inner_text()
-    assert "2 left out" in notes
-    assert "reacher/ddpg-shaping/seed-1 has no evaluation yet." in notes
-    assert "reacher/nfwpo/seed-0 has not ended (step 4,000 of 24,000)" in notes
-    assert "no run has ended" in page.locator('tr[data-score="reacher/nfwpo"]').inner_text()
-    assert "a single seed has no standard deviation" in notes
-    assert "±" not in page.locator('tr[data-score="reacher/ddpg-shaping"]').inner_text()
-    page.close()
-    assert complaints == []
+    with shown(tab, report) as page:
+        notes = page.locator("#notes").inner_text()
+        assert "2 left out" in notes
+        assert "reacher/ddpg-shaping/seed-1 has no evaluation yet." in notes
+        assert "reacher/nfwpo/seed-0 has not ended (step 4,000 of 24,000)" in notes
+        assert "no run has ended" in page.locator('tr[data-score="reacher/nfwpo"]').inner_text()
+        assert "a single seed has no standard deviation" in notes
+        assert "±" not in page.locator('tr[data-score="reacher/ddpg-shaping"]').inner_text()
 
 
-def test_a_task_of_ones_own_is_told_by_its_runs_without_the_paper(browser: "Browser", tmp_path: Path) -> None:
+def test_a_task_of_ones_own_is_told_by_its_runs_without_the_paper(tab: Tab, tmp_path: Path) -> None:
     for seed in (0, 1):
         config = replace(made_up("reacher", "nfwpo", seed, 12, 2), task="mine:boat", episodes=3)
         folder = write_run(tmp_path / "runs", config)
@@ -210,21 +235,17 @@ def test_a_task_of_ones_own_is_told_by_its_runs_without_the_paper(browser: "Brow
         about = {"title": "a boat & a buoy", "constraint": "thrust <= charge"}
         (folder / "config.json").write_text(json.dumps({**described, **about}))
     report = write_report(tmp_path / "runs", tmp_path / "report")
-    page = browser.new_page()
-    complaints, _ = watch(page)
-    page.goto(report.page.as_uri())
-    text = page.locator("body").inner_text()
-    assert "a boat & a buoy" in text
-    assert "thrust <= charge" in text
-    assert "its last 10 evaluations of 3 episodes" in text
-    assert "aper" not in page.locator("#scores").inner_text()
-    page.close()
-    assert complaints == []
+    with shown(tab, report) as page:
+        text = page.locator("body").inner_text()
+        assert "a boat & a buoy" in text
+        assert "thrust <= charge" in text
+        assert "its last 10 evaluations of 3 episodes" in text
+        assert "aper" not in page.locator("#scores").inner_text()
     assert "paper" not in (tmp_path / "report" / "tables" / "scores.csv").read_text()
 
 
 @pytest.fixture(scope="module")
-def with_films(tmp_path_factory: pytest.TempPathFactory) -> Report:
+def with_films(_undrawn: None, tmp_path_factory: pytest.TempPathFactory) -> Report:
     """Two methods on one task, a film of one, a picture of the other, and files that are neither."""
     root = tmp_path_factory.mktemp("films")
     folders = [write_run(root / "runs", made_up("reacher", algo, 0, 12, 2)) for algo in ("nfwpo", "ddpg-shaping")]
@@ -236,71 +257,55 @@ def with_films(tmp_path_factory: pytest.TempPathFactory) -> Report:
     return write_report(root / "runs", root / "report", trial="Too short", ahead="Try <next>.")
 
 
-def test_films_and_pictures_are_on_the_page(browser: "Browser", with_films: Report) -> None:
-    page = browser.new_page(viewport={"width": 1280, "height": 900})
-    complaints, fetched = watch(page)
-    page.goto(with_films.page.as_uri())
-    card = page.locator('[data-films="reacher"]')
-    page.wait_for_function("[...document.querySelectorAll('.films img')].every(image => image.complete)")
-    assert card.locator("img").evaluate_all("images => images.map(image => image.naturalWidth)") == [40, 20]
-    assert "NFWPO" in card.inner_text()
-    assert "vast.mp4 has 3.0 MB, too many for this page" in card.inner_text()
-    assert "secret" not in page.content()
-    curve = page.locator('figure[data-chart="reacher-return"]').bounding_box()
-    beside = card.bounding_box()
-    assert curve is not None
-    assert beside is not None
-    assert curve["y"] == beside["y"]
-    page.close()
-    assert complaints == []
-    assert fetched == [with_films.page.as_uri()]
+def test_films_and_pictures_are_on_the_page(tab: Tab, with_films: Report) -> None:
+    with shown(tab, with_films) as page:
+        card = page.locator('[data-films="reacher"]')
+        page.wait_for_function("[...document.querySelectorAll('.films img')].every(image => image.complete)")
+        assert card.locator("img").evaluate_all("images => images.map(image => image.naturalWidth)") == [40, 20]
+        assert "NFWPO" in card.inner_text()
+        assert "vast.mp4 has 3.0 MB, too many for this page" in card.inner_text()
+        assert "secret" not in page.content()
+        curve = page.locator('figure[data-chart="reacher-return"]').bounding_box()
+        beside = card.bounding_box()
+        assert curve is not None
+        assert beside is not None
+        assert curve["y"] == beside["y"]
 
 
-def test_a_trial_compares_nothing_and_says_what_is_next(browser: "Browser", with_films: Report) -> None:
-    page = browser.new_page()
-    page.goto(with_films.page.as_uri())
-    assert page.locator("#trial").inner_text() == "Too short."
-    assert page.locator(".best").count() == 0
-    assert page.locator("#s-statistics").is_hidden()
-    assert page.locator("#ahead").inner_text() == "Try <next>."
-    page.close()
+def test_a_trial_compares_nothing_and_says_what_is_next(tab: Tab, with_films: Report) -> None:
+    with shown(tab, with_films) as page:
+        assert page.locator("#trial").inner_text() == "Too short."
+        assert page.locator(".best").count() == 0
+        assert page.locator("#s-statistics").is_hidden()
+        assert page.locator("#ahead").inner_text() == "Try <next>."
 
 
-def test_settings_that_differ_are_marked(browser: "Browser", with_films: Report) -> None:
-    page = browser.new_page()
-    page.goto(with_films.page.as_uri())
-    page.locator('tr[data-run="reacher/nfwpo/seed-0"] button.open').click()
-    marked = page.locator("tr.settings .differs dt").all_inner_texts()
-    assert "algorithm.rule.kind" in marked
-    assert "algorithm.shaping" in marked
-    assert {"eval_every", "algorithm.hidden_layers", "seed"}.isdisjoint(marked)
-    page.locator(".differences summary").click()
-    row = page.locator('[data-differs="reacher/algorithm.rule.kind"]').inner_text()
-    assert row.split() == ["algorithm.rule.kind", "FrankWolfe", "PolicyGradient"]
-    page.close()
+def test_settings_that_differ_are_marked(tab: Tab, with_films: Report) -> None:
+    with shown(tab, with_films) as page:
+        page.locator('tr[data-run="reacher/nfwpo/seed-0"] button.open').click()
+        marked = page.locator("tr.settings .differs dt").all_inner_texts()
+        assert "algorithm.rule.kind" in marked
+        assert "algorithm.shaping" in marked
+        assert {"eval_every", "algorithm.hidden_layers", "seed"}.isdisjoint(marked)
+        page.locator(".differences summary").click()
+        row = page.locator('[data-differs="reacher/algorithm.rule.kind"]').inner_text()
+        assert row.split() == ["algorithm.rule.kind", "FrankWolfe", "PolicyGradient"]
 
 
-def test_the_command_that_repeats_a_run_is_copied(browser: "Browser", with_films: Report) -> None:
-    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
-    page = context.new_page()
-    complaints, _ = watch(page)
-    page.goto(with_films.page.as_uri())
-    page.locator('tr[data-run="reacher/nfwpo/seed-0"] button.open').click()
-    page.locator(".repeat button").click()
-    page.wait_for_function("document.querySelector('.repeat button').textContent === 'copied'")
-    copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied.startswith("feasible train --task reacher --algo nfwpo --seed 0 --steps 24000 --preset paper")
-    assert copied == page.locator(".repeat code").inner_text()
-    context.close()
-    assert complaints == []
+def test_the_command_that_repeats_a_run_is_copied(tab: Tab, with_films: Report) -> None:
+    with shown(tab, with_films) as page:
+        page.locator('tr[data-run="reacher/nfwpo/seed-0"] button.open').click()
+        page.locator(".repeat button").click()
+        page.wait_for_function("document.querySelector('.repeat button').textContent === 'copied'")
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied.startswith("feasible train --task reacher --algo nfwpo --seed 0 --steps 24000 --preset paper")
+        assert copied == page.locator(".repeat code").inner_text()
 
 
-def test_tables_that_scroll_on_a_phone_say_so(browser: "Browser", with_films: Report) -> None:
-    page = browser.new_page(viewport={"width": 390, "height": 844})
-    page.goto(with_films.page.as_uri())
-    hint = page.locator("#runs .scroll-hint")
-    hint.wait_for(state="visible")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.set_viewport_size({"width": 1280, "height": 900})
-    hint.wait_for(state="hidden")
-    page.close()
+def test_tables_that_scroll_on_a_phone_say_so(tab: Tab, with_films: Report) -> None:
+    with shown(tab, with_films, 390) as page:
+        hint = page.locator("#runs .scroll-hint")
+        hint.wait_for(state="visible")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.set_viewport_size({"width": 1280, "height": 900})
+        hint.wait_for(state="hidden")

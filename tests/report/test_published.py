@@ -13,7 +13,7 @@ from feasible.report.runs import find_runs, read_runs
 from feasible.report.writing import write_report
 from feasible.run.folder import ABOUT
 from feasible.run.launch import configure
-from tests.report.conftest import EVALUATIONS, KINDS, SEEDS, write_runs
+from tests.report.conftest import EVALUATIONS, KINDS, SEEDS, undrawn, write_runs
 
 
 @pytest.fixture
@@ -61,7 +61,8 @@ def test_a_report_is_drawn_from_published_results(folders: Path, tmp_path: Path)
     publish(read_runs(find_runs(folders), folders).all, tmp_path / "results")
     assert is_published(tmp_path / "results")
     assert not is_published(folders)
-    report = write_report(tmp_path / "results", tmp_path / "report")
+    with undrawn():
+        report = write_report(tmp_path / "results", tmp_path / "report")
     assert report.runs == len(KINDS) * len(SEEDS)
     scores = (tmp_path / "report/tables/scores.csv").read_text().splitlines()
     assert len(scores) == 1 + len(KINDS)

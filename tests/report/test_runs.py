@@ -15,7 +15,7 @@ from feasible.report.groups import group_runs, unevenness
 from feasible.report.runs import Note, find_runs, parse_metrics, read_runs
 from feasible.report.writing import write_report
 from feasible.run.folder import read_metrics
-from tests.report.conftest import EVALUATIONS, write_runs
+from tests.report.conftest import EVALUATIONS, undrawn, write_runs
 
 SINGLE = "a single seed has no standard deviation, no interval and no probability of improvement"
 
@@ -142,7 +142,8 @@ class TestBadInput:
             shutil.copytree(root / "reacher/nfwpo/seed-0", root / folder / "seed-0")
             path = root / folder / "seed-0" / "config.json"
             path.write_text(json.dumps({**json.loads(path.read_text()), "task": task, "algo": algo}))
-        report = write_report(root, tmp_path / "report")
+        with undrawn():
+            report = write_report(root, tmp_path / "report")
         assert {"newest", "NFWPO"} <= {group.title for group in report.groups}
         assert "moon" in {group.task for group in report.groups}
 

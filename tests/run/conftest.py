@@ -53,6 +53,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, RunFolder
     What asks for it is in the group `processes`, on one worker.
     """
     runs = {algo: short_run(tmp_path_factory.mktemp("undisturbed"), algo) for algo in METHODS}
-    with as_a_user():
+    with as_a_user(), programs_shared():
         assert [train(run) for run in runs.values()] == [Outcome(400, finished=True)] * len(METHODS)
     return runs

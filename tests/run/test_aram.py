@@ -52,6 +52,7 @@ def run(out: Path, seed: int = 0, **changes: object) -> RunFolder:
     return new_run(out, config)
 
 
+@pytest.mark.slow
 def test_on_copies_killed_and_resumed_it_ends_as_an_undisturbed_run(tmp_path: Path) -> None:
     whole, killed = run(tmp_path / "whole", copies=3), run(tmp_path / "killed", copies=3)
     assert train(whole) == Outcome(90, finished=True)

@@ -44,15 +44,14 @@ def test_only_what_depends_on_nothing_else_is_drawn_before(cut: Cut) -> None:
 @pytest.mark.parametrize("every", [1, 3])
 def test_a_stretch_holds_the_numbers_of_its_steps(cut: Cut, every: int) -> None:
     stretches, by_itself, state, whole = ByStretches(cut, every), AtEachStep(cut), jnp.float32(7), jax.jit(step)
+    told = jax.jit(lambda tables, made: cut.rest([state], stretches.of(tables, KEY, made)))
+    drawing = jax.jit(lambda made: cut.rest([state], by_itself.of([], KEY, made)))
     for number in (0, 5, STRETCH - 1, STRETCH, 3 * STRETCH + 7, 5):
         made = number * every
-        tables = stretches.tables(KEY, made)
-        found = cut.rest([state], stretches.of(tables, KEY, jnp.int32(made)))
-        expected = whole(state, KEY, jnp.int32(made))
-        for own, other in zip(found, expected, strict=True):
-            np.testing.assert_allclose(own, other, rtol=1e-6)
-        for own, other in zip(cut.rest([state], by_itself.of([], KEY, jnp.int32(made))), expected, strict=True):
-            np.testing.assert_allclose(own, other, rtol=1e-6)
+        expected = whole(state, KEY, np.int32(made))
+        for found in (told(stretches.tables(KEY, made), np.int32(made)), drawing(np.int32(made))):
+            for own, other in zip(found, expected, strict=True):
+                np.testing.assert_allclose(own, other, rtol=1e-6)
 
 
 def test_a_stretch_is_drawn_once_and_anew_for_another_run(cut: Cut) -> None:

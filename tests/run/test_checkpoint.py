@@ -48,7 +48,7 @@ def assert_equal_drivers(one: Lone, other: Lone) -> None:
         np.testing.assert_array_equal(value, other.plant.get_state()[name])
 
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 8))])
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 8))])
 def test_restored_at_random_steps_it_ends_the_same(
     seed: int, programs: Programs, uninterrupted: Lone, tmp_path: Path
 ) -> None:

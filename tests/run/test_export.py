@@ -76,23 +76,6 @@ def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS, "toy", toy_task())  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.usefixtures("plain_processes")
-def test_an_export_acts_as_the_policy_does_where_there_is_no_library(trained: RunFolder, tmp_path: Path) -> None:
-    out = tmp_path / "toy.zip"
-    main(["export", str(trained.path), "--out", str(out)])
-    rng = np.random.default_rng(0)
-    many = np.column_stack([rng.normal(size=(50, 2)), rng.uniform(0.01, 0.8, 50)]).astype(np.float32)
-    empty = np.array([[0.0, 0.0, -1.0], [0.0, np.nan, 1.0]], np.float32)
-    (answers,) = run_elsewhere({out: {"many": many, "one": many[:1], "empty": empty}})
-    env = fs.constrain(SavedDrift(), force)
-    agent = fs.load(trained.policy, env)  # pyright: ignore[reportArgumentType]
-    np.testing.assert_allclose(answers["many/action"], agent.predict(many), atol=1e-6)
-    np.testing.assert_allclose(answers["one/action"], agent.predict(many[:1]), atol=1e-6)
-    assert np.all(np.linalg.norm(answers["many/action"], axis=1) <= many[:, 2] * (1 + 1e-5))
-    assert np.all(answers["many/violation"] <= answers["many/tolerance"])
-    assert not np.any(answers["empty/violation"] <= answers["empty/tolerance"])
-
-
 def untrained(task: str, env: ConstrainedEnv) -> Agent:
     """An agent that has its policy only: nothing else is compiled."""
     algorithm, spec = algorithm_of(find_task(task), "nfwpo", "default", {"hidden_layers": (8,)}), spec_of(env)
@@ -101,8 +84,14 @@ def untrained(task: str, env: ConstrainedEnv) -> Agent:
 
 
 @pytest.mark.usefixtures("plain_processes")
-def test_a_policy_of_the_paper_s_tasks_is_played_by_its_export(tmp_path: Path) -> None:
-    """Integer allocations, a budget and link capacities: rounding, breakpoints and active sets, in one file each."""
+def test_exports_act_as_their_policies_do_where_there_is_no_library(trained: RunFolder, tmp_path: Path) -> None:
+    """Of the toy, and of the paper's tasks: integer allocations, a budget and link capacities, so that rounding,
+    breakpoints and active sets are in one file each."""
+    out = tmp_path / "toy.zip"
+    main(["export", str(trained.path), "--out", str(out)])
+    rng = np.random.default_rng(0)
+    many = np.column_stack([rng.normal(size=(50, 2)), rng.uniform(0.01, 0.8, 50)]).astype(np.float32)
+    empty = np.array([[0.0, 0.0, -1.0], [0.0, np.nan, 1.0]], np.float32)
     tasks = ("bss-5", "halfcheetah", "nsfnet")
     envs = [fs.make(task) for task in tasks]
     rows = [np.stack([np.asarray(env.reset(seed=seed)[0], np.float32) for seed in range(3)]) for env in envs]
@@ -110,8 +99,17 @@ def test_a_policy_of_the_paper_s_tasks_is_played_by_its_export(tmp_path: Path) -
     files = [tmp_path / f"{task}.zip" for task in tasks]
     for file, agent in zip(files, agents, strict=True):
         agent.export(file)
-    answers = run_elsewhere({file: {"rows": batch} for file, batch in zip(files, rows, strict=True)})
-    for env, agent, batch, answer in zip(envs, agents, rows, answers, strict=True):
+    asked = {file: {"rows": batch} for file, batch in zip(files, rows, strict=True)}
+    toy, *others = run_elsewhere({out: {"many": many, "one": many[:1], "empty": empty}, **asked})
+
+    env = fs.constrain(SavedDrift(), force)
+    agent = fs.load(trained.policy, env)  # pyright: ignore[reportArgumentType]
+    np.testing.assert_allclose(toy["many/action"], agent.predict(many), atol=1e-6)
+    np.testing.assert_allclose(toy["one/action"], agent.predict(many[:1]), atol=1e-6)
+    assert np.all(np.linalg.norm(toy["many/action"], axis=1) <= many[:, 2] * (1 + 1e-5))
+    assert np.all(toy["many/violation"] <= toy["many/tolerance"])
+    assert not np.any(toy["empty/violation"] <= toy["empty/tolerance"])
+    for env, agent, batch, answer in zip(envs, agents, rows, others, strict=True):
         np.testing.assert_allclose(answer["rows/action"], agent.predict(batch), rtol=1e-4, atol=1e-4)
         for row, action in zip(batch, answer["rows/action"], strict=True):
             assert env.constraint(row).contains(action)

@@ -29,6 +29,7 @@ NAMES = [
     "td3-optlayer",
     "td3-nfwpo",
     "td3-alpha",
+    "td3-radial",
     "sac-proposed",
     "sac-alpha",
     "sac-radial",
@@ -50,7 +51,8 @@ def run(out: Path, algo: str, seed: int = 0, **changes: Plain) -> RunFolder:
     return new_run(out, configure("toy", algo, seed, changes=settings, **options))  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize("algo", ["td3-radial", *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES)])
+@pytest.mark.slow
+@pytest.mark.parametrize("algo", NAMES)
 def test_on_copies_killed_and_resumed_it_ends_as_an_undisturbed_run(algo: str, tmp_path: Path) -> None:
     whole, killed = (run(tmp_path / name, algo, copies=2) for name in ("whole", "killed"))
     assert train(whole) == Outcome(90, finished=True)

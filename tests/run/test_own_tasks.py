@@ -25,6 +25,7 @@ from feasible.run.folder import RunFolder, RunLockedError, read_metrics
 from feasible.run.launch import configure, new_run
 from feasible.run.sweep.accelerator import train_together
 from feasible.run.watch import Line
+from tests.report.conftest import undrawn
 from tests.run.gate import Gates
 from tests.run.runs import assert_equal_runs, at_gates, command, environment, files, finish, lines_without_time
 from tests.run.toys import Drift, SavedDrift, force
@@ -116,7 +117,8 @@ class TestCommands:
         del sys.modules["mine"]
         (desk / "mine.py").rename(desk / "away.py")  # a report imports nothing
         try:
-            main(["report", "compared"])
+            with undrawn():
+                main(["report", "compared"])
         finally:
             (desk / "away.py").rename(desk / "mine.py")
         assert "mine" not in sys.modules
@@ -133,6 +135,7 @@ class TestCommands:
         main(["export", str(trained.path), "--out", str(tmp_path / "policy.zip")])
 
 
+@pytest.mark.slow
 def test_a_population_of_it(mine: None, tmp_path: Path) -> None:
     changes: dict[str, Plain] = {"hidden_layers": [8], "warmup": 0, "replay_size": 90}
     configs = [configure("mine:lander", "nfwpo", seed, steps=60, changes=changes) for seed in (0, 1)]
@@ -280,7 +283,8 @@ class TestPython:
             fs.compare([task], ["nfwpo"], out=tmp_path, jobs=2)
         runs = fs.compare([task], ["nfwpo"], seeds=[0, 1], settings=SETTINGS, out=tmp_path, steps=30)  # pyright: ignore[reportArgumentType]
         assert [path.name for path in runs] == ["seed-0", "seed-1"]
-        report = fs.write_report(tmp_path, tmp_path / "report")
+        with undrawn():
+            report = fs.write_report(tmp_path, tmp_path / "report")
         assert report.runs == 2
         assert repr(report).startswith("Report of 2 runs, ")
 
@@ -337,9 +341,12 @@ class TestStops:
     def test_copies_that_remember_their_actions_are_saved_with_them(self, tmp_path: Path) -> None:
         """|a - last| <= 0.3 in the sets of the first steps after resuming, as if nothing had happened."""
 
+        def slowly(obs: Array) -> fs.sets.Box:
+            return fs.sets.Box(obs[3:] - 0.3, obs[3:] + 0.3)
+
         def made() -> ConstrainedVectorEnv:
             copies = SyncVectorEnv([lambda: gym.make("toy/Limited-v0")] * 2)
-            return fs.constrain(fs.remember_action(copies), lambda obs: fs.sets.Box(obs[3:] - 0.3, obs[3:] + 0.3))
+            return fs.constrain(fs.remember_action(copies), slowly)
 
         self.stopped(made(), tmp_path / "whole", at=1000)
         self.stopped(made(), tmp_path / "stopped")

@@ -1,7 +1,9 @@
-"""Runs that are killed and interrupted, as processes: resumed, they end as if nothing had happened."""
+"""Runs that are killed, as processes, and interrupted: resumed, they end as if nothing had happened."""
 
+import os
 import random
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,18 +14,35 @@ from feasible.run.folder import RunFolder, read_metrics
 from tests.run.gate import Gates
 from tests.run.runs import assert_equal_runs, at_gates, command, finish, short_run, small_run
 
-pytestmark = pytest.mark.xdist_group("processes")
+pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.usefixtures("shared_programs")]
 
 
-def signalled_at(step: int, number: signal.Signals, folder: RunFolder, cache: Path, gates: Gates) -> tuple[int, str]:
-    """Resume a run and send it a signal after a step; its exit code and what it printed. It complains of nothing."""
+def killed_at(step: int, folder: RunFolder, cache: Path, gates: Gates) -> None:
+    """Resume a run in a process and kill that after a step. It says nothing."""
     with gates.closed(folder.config().name, step) as gate:
         process = command("resume", folder.path, cache=cache, gates=gates)
         gate.wait(lambda: process.poll() is None)
-        process.send_signal(number)
-        code, printed, complaint = finish(process)
-    assert complaint == ""
-    return code, printed
+        process.send_signal(signal.SIGKILL)
+        assert finish(process) == (-signal.SIGKILL, "", "")
+
+
+def interrupted_at(step: int, folder: RunFolder, gates: Gates) -> None:
+    """Resume a run in this process and press Ctrl-C after a step."""
+    with ThreadPoolExecutor(1) as pool, gates.closed(folder.config().name, step) as gate, at_gates(gates):
+        ended = False
+
+        def press() -> None:
+            gate.wait(lambda: not ended)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        pressed = pool.submit(press)
+        try:
+            with pytest.raises(SystemExit) as end:
+                main(["resume", str(folder.path)])
+        finally:
+            ended = True
+        pressed.result()
+    assert end.value.code == 130
 
 
 def test_an_undisturbed_run_is_complete(undisturbed: dict[str, RunFolder]) -> None:
@@ -35,15 +54,22 @@ def test_an_undisturbed_run_is_complete(undisturbed: dict[str, RunFolder]) -> No
 
 
 def test_killed_interrupted_and_resumed_it_ends_the_same(
-    undisturbed: dict[str, RunFolder], tmp_path: Path, cache: Path, gates: Gates, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    undisturbed: dict[str, RunFolder],
+    tmp_path: Path,
+    cache: Path,
+    gates: Gates,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The kill comes after a line of metrics that the checkpoint has not seen; Ctrl-C, which ends the run with a
     checkpoint of its step, when a line and a checkpoint are due."""
+    monkeypatch.setenv("COLUMNS", "400")
     folder = short_run(tmp_path)
-    assert signalled_at(170, signal.SIGKILL, folder, cache, gates) == (-signal.SIGKILL, "")
-    code, printed = signalled_at(300, signal.SIGINT, folder, cache, gates)
-    assert code == 130
-    assert f"Stopped at step 300 with a checkpoint. Go on with: feasible resume {folder.path}" in printed
+    killed_at(170, folder, cache, gates)
+    interrupted_at(300, folder, gates)
+    said, complaint = capsys.readouterr()
+    assert complaint == ""
+    assert f"Stopped at step 300 with a checkpoint. Go on with: feasible resume {folder.path}" in said
     assert checkpoint.read(folder.checkpoint) == checkpoint.Saved(300, False, (folder.metrics.stat().st_size,), ("..",))
     with at_gates(gates):
         main(["resume", str(folder.path)])
@@ -72,7 +98,7 @@ def test_killed_again_and_again_every_task_ends_the_same(
     assert finish(command("resume", uninterrupted.path, cache=cache))[0] == 0
     kills = sorted(random.Random(0).sample(range(131, 1400), 4))
     for step in kills:
-        assert signalled_at(step, signal.SIGKILL, folder, cache, gates)[0] == -signal.SIGKILL
+        killed_at(step, folder, cache, gates)
     assert finish(command("resume", folder.path, cache=cache, gates=gates))[0] == 0
     assert gates.starts(folder.config().name) == [0, *((step - 1) // 130 * 130 for step in kills)]
     assert_equal_runs(folder, uninterrupted)

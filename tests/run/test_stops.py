@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium as gym
@@ -25,6 +26,7 @@ from tests.run.runs import files
 from tests.run.toys import TOY, UNREADABLE, Drift, Fault, SavedDrift, Unreadable, Writing, force, toy_plant, toy_task
 
 pytestmark = pytest.mark.usefixtures("shared_programs")
+IDLE = replace(TOY, warmup=0, actor_interval=1000, critic_interval=1000)  # acts by its policy, and learns later
 
 
 def trained(fault: Fault, at: int, until: int = 100) -> Lone:
@@ -107,7 +109,7 @@ def test_a_set_with_a_nan() -> None:
     def constraint(obs: np.ndarray) -> sets.Ball:
         return sets.Ball(jnp.zeros(2), jnp.sqrt(obs[2]))
 
-    driver = started(Lone(TOY, plant_of(ConstrainedEnv(Drift("empty", 2), constraint)), seed=0))
+    driver = started(Lone(IDLE, plant_of(ConstrainedEnv(Drift("empty", 2), constraint)), seed=0))
     said = r"The feasible set after step 2 of observation \[.*-1\. *\] cannot be made, .* Ball: radius must be finite"
     with pytest.raises(InfeasibleActionError, match=said):
         driver.advance(5)

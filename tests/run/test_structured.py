@@ -125,7 +125,7 @@ def test_copies_give_the_packets_of_single_environments(kind: Callable[..., Vect
     assert isinstance(alone[0], SinglePlant)
 
 
-@pytest.mark.parametrize("method", ["ppo-projection", "nfwpo"])
+@pytest.mark.parametrize("method", ["nfwpo", pytest.param("ppo-projection", marks=pytest.mark.slow)])
 def test_copies_are_learned_from(method: str) -> None:
     """Statistics are of every transition of every copy."""
     copies = fs.constrain(SyncVectorEnv([Gears] * 2), in_gear)
@@ -146,7 +146,7 @@ def test_a_number_that_is_not_finite_is_named_by_its_place() -> None:
             return {**super()._obs(), "ways": np.array([[0.0, 0.0], [1e300 if self.time == 3 else 1.0, 0.0]])}
 
     with pytest.raises(FloatingPointError, match=r"^obs\['ways'\], entry 2, of the observation is inf at step 3: "):
-        fs.NFWPO(fs.constrain(Far(), in_gear), **SMALL).learn(10)
+        fs.NFWPO(fs.constrain(Far(), in_gear), **SMALL, actor_interval=100, critic_interval=100).learn(10)
 
 
 def test_a_run_folder_is_resumed_evaluated_and_exported(

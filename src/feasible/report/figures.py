@@ -40,7 +40,11 @@ STYLE = {
 
 
 def all_figures(
-    charts: Sequence[Chart], found: Sequence[Comparison], looks: Mapping[str, Look], titles: Mapping[str, str]
+    charts: Sequence[Chart],
+    found: Sequence[Comparison],
+    looks: Mapping[str, Look],
+    titles: Mapping[str, str],
+    formats: Sequence[str] = FORMATS,
 ) -> Iterator[tuple[str, bytes]]:
     """The files of all figures, by name."""
     import matplotlib
@@ -50,18 +54,18 @@ def all_figures(
     names = unique_slugs([chart.name for chart in drawn] + [f"{one.name}-statistics" for one in compared])
     with matplotlib.rc_context(STYLE):  # pyright: ignore[reportArgumentType]
         for name, chart in zip(names, drawn, strict=False):
-            yield from figure_files(name, _draw_chart(chart, looks))
+            yield from figure_files(name, _draw_chart(chart, looks), formats)
         for name, one in zip(names[len(drawn) :], compared, strict=True):
-            yield from figure_files(name, _draw_comparison(one, looks, titles))
+            yield from figure_files(name, _draw_comparison(one, looks, titles), formats)
 
 
-def figure_files(name: str, figure: "Figure") -> Iterator[tuple[str, bytes]]:
-    """A figure in every format, by name."""
+def figure_files(name: str, figure: "Figure", formats: Sequence[str] = FORMATS) -> Iterator[tuple[str, bytes]]:
+    """A figure in each format, by name."""
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     # Once and not by the figure itself, which would draw everything twice for each format.
     ConstrainedLayoutEngine().execute(figure)
-    for form in FORMATS:
+    for form in formats:
         contents = io.BytesIO()
         metadata = {"Date": None} if form == "svg" else {"Software": None}
         figure.savefig(contents, format=form, dpi=DPI, metadata=metadata)

@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from feasible.envs.network.copies import Copies, all_finite
 from feasible.envs.network.measurement import PACKET_RATE, RATE_UNIT
-from feasible.envs.network.picture import draw_network
 from feasible.envs.network.rules import Rules
 from feasible.envs.network.state import (
     DROPPED,
@@ -162,6 +161,8 @@ class NSFNetEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         """A map of the network with the load of each link against its bandwidth."""
         if self.render_mode is None:
             return None
+        from feasible.envs.network.picture import draw_network  # matplotlib takes a second to load
+
         return draw_network(self.topology, self._copies.states[0])
 
     def get_state(self) -> SavedState:
@@ -278,6 +279,8 @@ class NSFNetVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         """A map of each copy."""
         if self.render_mode is None:
             return None
+        from feasible.envs.network.picture import draw_network
+
         return tuple(draw_network(self.topology, state) for state in self._copies.states)
 
     def get_state(self) -> SavedState:
