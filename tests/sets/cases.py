@@ -18,28 +18,35 @@ from tests.one_by_one import one_by_one
 from tests.sets.families import FAMILIES, Family, Values
 
 Answer = TypeVar("Answer")
-COUNT = 2000
 LARGE = 24
 PRECISIONS = [jnp.float64, jnp.float32]
 
 # The kernel of intersections takes half a minute to compile for every question. That of `ellipsoid` is the same and is
-# asked everything; by default these are asked in float64 alone, and the first, of three parts, not for derivatives. So
-# are sets of many coordinates and polytopes, whose kernels are asked in float32 by themselves
-# (tests/solve/test_breakpoints.py, test_qp.py and test_lp.py), and allocations, which `IntegerAllocation` asks so.
+# asked everything; `allocation_and_ball` is asked in float64 alone by default, and an intersection of three parts not
+# at all: tests/solve/test_splitting.py asks its kernel about three parts in both precisions. Sets of many coordinates
+# and polytopes are asked in float64 alone, too: their kernels are asked in float32 by themselves
+# (tests/solve/test_breakpoints.py, test_qp.py and test_lp.py). Of those with one budget `weighted_l1_6` is asked in
+# float32, of allocations `IntegerAllocation_5`.
 LONGEST = "weighted_l1_and_ellipsoid"
 LARGE_ONES = ("weighted_l1_24", "Allocation_40", "AllocationAtMost_40")
 POLYTOPES = ("polytope_0_equalities", "polytope_1_equalities")
-LONG = (LONGEST, "allocation_and_ball", *POLYTOPES, *LARGE_ONES, "Allocation_5")
+ON_A_BUDGET = ("positive_power", "half_space", "Allocation_5", "AllocationAtMost_5")
+LONG = ("allocation_and_ball", *POLYTOPES, *LARGE_ONES, *ON_A_BUDGET)
+# The others have the kernels of these: `weighted_l1_6`, `weighted_l1_24`, `polytope_1_equalities` and `ellipsoid`.
+SAME_KERNEL = (*ON_A_BUDGET, *LARGE_ONES[1:], POLYTOPES[0], "allocation_and_ball")
 
 
 def _marks(family: Family, *, long: bool) -> list[pytest.MarkDecorator]:
     """All tests of a family run on one worker, so that its programs are compiled once."""
     group = pytest.mark.xdist_group(family.name)
-    return [group, pytest.mark.slow] if long else [group]
+    return [group, pytest.mark.slow] if long or family.name == LONGEST else [group]
 
 
 each_family = pytest.mark.parametrize(
-    "family", [pytest.param(f, id=f.name, marks=_marks(f, long=f.name == LONGEST)) for f in FAMILIES]
+    "family", [pytest.param(f, id=f.name, marks=_marks(f, long=False)) for f in FAMILIES]
+)
+each_kernel = pytest.mark.parametrize(
+    "family", [pytest.param(f, id=f.name, marks=_marks(f, long=f.name in SAME_KERNEL)) for f in FAMILIES]
 )
 each_family_in_float32 = pytest.mark.parametrize(
     "family", [pytest.param(f, id=f.name, marks=_marks(f, long=f.name in LONG)) for f in FAMILIES]
@@ -80,7 +87,7 @@ class Problems:
 
     def __init__(self, family: Family):
         rng = np.random.default_rng(7)
-        count, n = min(COUNT, 2 * family.problems), family.description.dim
+        count, n = family.problems, family.description.dim
         self.values = family.draw(rng, count)
         self.sets, scale, self.centre = built(family, self.values, jnp.float64)
         scale = scale[:, None]
