@@ -154,7 +154,7 @@ def shares(obs: jax.Array) -> ActionSet:
     return Allocation(1.0, jnp.zeros(6, obs.dtype), 0.2 + jnp.abs(obs[:6]))
 
 
-STATES = 50_000
+STATES = 20_000
 
 
 @pytest.mark.parametrize("constraint", [power, shares])
