@@ -13,7 +13,7 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from feasible.sets import ActionSet, IntegerAllocation
-from tests.code_generation import users_code
+from tests.code_generation import code_at_a_prompt, users_code
 from tests.one_by_one import one_by_one
 from tests.sets.families import FAMILIES, Family, Values
 
@@ -177,36 +177,41 @@ class Case:
     """The library's answers to a family's problems. Every kernel is compiled as seldom as the questions allow."""
 
     def __init__(self, family: Family, dtype: type):
-        """In float32 by the code that users get: rounding depends on it. Samples are made of what is asked of it."""
-        code = users_code if dtype == jnp.float32 else nullcontext
+        """In float32 by the code that users get: rounding depends on it. Samples are made of what is asked of it.
+
+        Projections are compiled as in a user's program, everything else as at a prompt.
+        """
+        programs, prompt = (users_code, code_at_a_prompt) if dtype == jnp.float32 else (nullcontext, nullcontext)
         asked = problems(family)
         self.values, self.z, self.y, self.g = asked.values, asked.z, asked.y, asked.g
         self.sets, centre = asked.sets, asked.centre
         if dtype != jnp.float64:
-            with code():
+            with prompt():
                 self.sets, _, centre = built(family, self.values, dtype)
         sample = sampled(self.sets, jax.random.split(jax.random.key(0), len(self.z)))
-        with code():
-            self.found = self._found(asked, centre, sample)
+        with programs():
+            projected, again, executed = self._projected(asked, centre)
+        with prompt():
+            points = {"projected": projected[:, 0], "other": projected[:, 2], "again": again[:, 0], "centre": centre}
+            points |= {"executed": executed[:, 0], "far": executed[:, 1], "sample": sample}
+            points |= {"best": best_for(self.sets, asked.g.astype(dtype))}
+            found = judged(self.sets, points, projected[:, 3])
+        self.found = {name: np.asarray(value, np.float64) for name, value in found.items()}
         self.scale = self.found["scale"]
         self.eps = float(jnp.finfo(dtype).eps)
         # What the project promises: 1e-7 of scale in float64 (1e-6 for intersections), 1e-4 in float32.
         self.accuracy = family.accuracy * self.scale if dtype == jnp.float64 else 1e-4 * self.scale
         self.accuracy = self.accuracy + 8 * self.eps * np.linalg.norm(self.z, axis=1)
 
-    def _found(self, asked: Problems, centre: NDArray, sample: Array) -> dict[str, NDArray]:
-        z, far, y, g, direction = (
-            x.astype(centre.dtype) for x in (asked.z, asked.far, asked.y, asked.g, asked.direction)
-        )
-        proposed = np.stack([z, far, y, centre + direction], axis=1)
+    def _projected(self, asked: Problems, centre: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        """Projections, theirs, and what is executed."""
+        places = (asked.z, asked.far, asked.y, centre + asked.direction.astype(centre.dtype))
+        proposed = np.stack([place.astype(centre.dtype) for place in places], axis=1)
         projected = np.asarray(project(self.sets, proposed))
         again = np.asarray(project(self.sets, projected))
         # All other sets execute the projection, which the property tests ask of each kind of set.
         executed = np.asarray(execute(self.sets, proposed)) if isinstance(self.sets, IntegerAllocation) else projected
-        points = {"projected": projected[:, 0], "other": projected[:, 2], "again": again[:, 0], "centre": centre}
-        points |= {"executed": executed[:, 0], "far": executed[:, 1], "best": best_for(self.sets, g), "sample": sample}
-        found = judged(self.sets, points, projected[:, 3])
-        return {name: np.asarray(value, np.float64) for name, value in found.items()}
+        return projected, again, executed
 
 
 @functools.cache
