@@ -148,9 +148,13 @@ FAMILIES = {
         2.0,
     ),
 }
+# The rules ask every set alike; the answers of polytopes take the longest to compile.
+each_family = pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind == "polytope" else []) for kind in FAMILIES]
+)
 
 
-@pytest.mark.parametrize("kind", FAMILIES)
+@each_family
 def test_reference_actions_of_frank_wolfe_are_feasible_and_no_worse_to_first_order(kind: str) -> None:
     family = FAMILIES[kind]
     rng = np.random.default_rng(7)
@@ -173,7 +177,7 @@ def test_reference_actions_of_frank_wolfe_are_feasible_and_no_worse_to_first_ord
     assert gaps.max() > 0.1
 
 
-@pytest.mark.parametrize("kind", ["ball", "weighted_l1", "polytope"])
+@pytest.mark.parametrize("kind", ["ball", "weighted_l1", pytest.param("polytope", marks=pytest.mark.slow)])
 def test_through_projection_pulls_back_by_the_jacobian(kind: str) -> None:
     family, h = FAMILIES[kind], 1e-6
     rng = np.random.default_rng(11)
@@ -195,7 +199,7 @@ def test_through_projection_pulls_back_by_the_jacobian(kind: str) -> None:
         assert np.abs(d - past).max() > 0.01  # these proposals are outside
 
 
-@pytest.mark.parametrize("kind", FAMILIES)
+@each_family
 def test_reference_actions_of_projected_gradient_are_feasible_and_ascend(kind: str) -> None:
     family, step = FAMILIES[kind], 0.3
     rng = np.random.default_rng(8)

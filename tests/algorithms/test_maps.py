@@ -57,7 +57,11 @@ SETS: Mapping[str, ActionSet] = Lazily(
 )
 Brought: TypeAlias = Callable[[ActionSet, Hull, jax.Array], jax.Array]
 BROUGHT: dict[str, Brought] = {"alpha": alpha, "radial": radial}
-every_set = pytest.mark.parametrize("name", SETS)
+# Maps ask sets for their centre, their hull and their exits alone, which these have as others do.
+ALIKE = ("positive-power", "half-space", "allocation-at-most", "ball-and-box", "l1-and-ellipsoid", "polytope")
+every_set = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ALIKE else []) for name in SETS]
+)
 
 
 @functools.cache

@@ -121,6 +121,7 @@ def trained(algorithm: Algorithm, spec: Spec, steps: int, scale: float = 1.0) ->
 LONGER = (
     *("ddpg-shaping", "td3-projection", "td3-proposed", "td3-optlayer", "td3-nfwpo", "sac-proposed", "sac-alpha"),
     *("ppo-radial", "ppo-truncated", "trpo-capg", "sac-projection", "td3-radial"),
+    *("ddpg-projection", "ppo-projection"),
 )
 
 

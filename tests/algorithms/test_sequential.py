@@ -94,7 +94,9 @@ def found(region: ActionSet, key: Array) -> tuple[Array, Array, Array]:
     return point, *jax.vmap(one)(jnp.arange(region.dim))
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "polytope" else []) for name in SETS]
+)
 def test_intervals_are_those_of_linear_programs(name: str) -> None:
     region, rows, limits, equal, levels, low, high = SETS[name]
     for seed in range(3):
