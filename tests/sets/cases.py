@@ -21,25 +21,23 @@ Answer = TypeVar("Answer")
 LARGE = 24
 PRECISIONS = [jnp.float64, jnp.float32]
 
-# The kernel of intersections takes half a minute to compile for every question. That of `ellipsoid` is the same and is
-# asked everything; `allocation_and_ball` is asked in float64 alone by default, and an intersection of three parts not
-# at all: tests/solve/test_splitting.py asks its kernel about three parts in both precisions. Sets of many coordinates
-# and polytopes are asked in float64 alone, too: their kernels are asked in float32 by themselves
-# (tests/solve/test_breakpoints.py, test_qp.py and test_lp.py). Of those with one budget `weighted_l1_6` is asked in
-# float32, of allocations `IntegerAllocation_5`.
-LONGEST = "weighted_l1_and_ellipsoid"
-LARGE_ONES = ("weighted_l1_24", "Allocation_40", "AllocationAtMost_40")
-POLYTOPES = ("polytope_0_equalities", "polytope_1_equalities")
-ON_A_BUDGET = ("positive_power", "half_space", "Allocation_5", "AllocationAtMost_5")
-LONG = ("allocation_and_ball", *POLYTOPES, *LARGE_ONES, *ON_A_BUDGET)
-# The others have the kernels of these: `weighted_l1_6`, `weighted_l1_24`, `polytope_1_equalities` and `ellipsoid`.
-SAME_KERNEL = (*ON_A_BUDGET, *LARGE_ONES[1:], POLYTOPES[0], "allocation_and_ball")
+# Which families are asked by default: every kernel, and every kind of set, but not each kind at each size.
+# Those left to the long tests are made of what others ask: `weighted_l1_and_ellipsoid` has the kernel of `ellipsoid`,
+# which tests/solve/test_splitting.py asks about three parts; `AllocationAtMost_40` has that of `weighted_l1_24`,
+# `polytope_0_equalities` that of `polytope_1_equalities`, and `Allocation_5` is the hull of `IntegerAllocation_5`.
+SELDOM = ("weighted_l1_and_ellipsoid", "AllocationAtMost_40", "polytope_0_equalities", "Allocation_5")
+# In float32 one family for each kernel, but for those of polytopes and of many coordinates: tests/solve/test_qp.py,
+# test_lp.py and test_breakpoints.py ask these so by themselves.
+ON_A_BUDGET = ("positive_power", "half_space", "AllocationAtMost_5")
+LONG = ("allocation_and_ball", "polytope_1_equalities", "weighted_l1_24", "Allocation_40", *ON_A_BUDGET)
+# These have the kernels of `weighted_l1_6`, `weighted_l1_24` and `ellipsoid`.
+SAME_KERNEL = (*ON_A_BUDGET, "Allocation_40", "allocation_and_ball")
 
 
 def _marks(family: Family, *, long: bool) -> list[pytest.MarkDecorator]:
     """All tests of a family run on one worker, so that its programs are compiled once."""
     group = pytest.mark.xdist_group(family.name)
-    return [group, pytest.mark.slow] if long or family.name == LONGEST else [group]
+    return [group, pytest.mark.slow] if long or family.name in SELDOM else [group]
 
 
 each_family = pytest.mark.parametrize(
