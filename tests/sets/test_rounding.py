@@ -22,6 +22,7 @@ from feasible.sets import (
 from feasible.sets.budget import BudgetBox
 from feasible.solve.exact import exact_spectrum
 from tests.code_generation import users_code
+from tests.one_by_one import one_by_one
 
 BUDGETS = (WeightedL1Box, PositivePowerBox)
 
@@ -210,9 +211,9 @@ def test_a_slab_in_float32() -> None:
         a = region.project(z)
         return a, region.contains(a)
 
-    expected = jax.jit(jax.vmap(flat))(u, half, z)
+    expected = jax.jit(one_by_one(flat))(u, half, z)
     Q = steep[:, None, None] * np.einsum("ki,kj->kij", u, u)
-    found, inside = jax.jit(jax.vmap(curved))(*(jnp.asarray(x, jnp.float32) for x in (Q, level, z)))
+    found, inside = jax.jit(one_by_one(curved))(*(jnp.asarray(x, jnp.float32) for x in (Q, level, z)))
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert np.all(inside)
 
