@@ -29,6 +29,7 @@ from feasible.algorithms.nets import Actor, Critic
 from feasible.algorithms.replay import Batch
 from feasible.sets import ActionSet, Ball, Box, IntegerAllocation, Polytope, WeightedL1Box
 from tests.algorithms.plain import ball_task, new, radius
+from tests.one_by_one import one_by_one
 
 BATCH = 16
 
@@ -162,7 +163,7 @@ def test_reference_actions_of_frank_wolfe_are_feasible_and_no_worse_to_first_ord
     proposals = family.scale * 3 * rng.normal(size=(300, 5))
 
     @jax.jit
-    @jax.vmap
+    @one_by_one
     def answer(p: Array, proposed: Array, g: Array) -> tuple[Array, Array, Array]:
         feasible_set = family.build(p)
         direction, metrics = FrankWolfe(0.05).direction(feasible_set, proposed, lambda a: g)
@@ -185,13 +186,13 @@ def test_through_projection_pulls_back_by_the_jacobian(kind: str) -> None:
     proposals = 2 * family.scale * rng.normal(size=(20, 5))
 
     @jax.jit
-    @jax.vmap
+    @one_by_one
     def answer(p: Array, proposed: Array, weights: Array) -> tuple[Array, Array, Array]:
         """Of the critic Q(a) = sum w_i a_i^3 / 3, whose gradient depends on where it is taken."""
         rules = (ThroughProjection(), PolicyGradient())
         through, past = (r.direction(family.build(p), proposed, lambda a: weights * a**2)[0] for r in rules)
         moved = proposed[None] + h * jnp.concatenate([jnp.eye(5), -jnp.eye(5)])
-        return through, past, jax.vmap(family.build(p).project)(jnp.concatenate([proposed[None], moved]))
+        return through, past, one_by_one(family.build(p).project)(jnp.concatenate([proposed[None], moved]))
 
     for w, d, past, points in zip(gradients, *map(np.asarray, answer(parameters, proposals, gradients)), strict=True):
         jacobian = (points[1:6] - points[6:]).T / (2 * h)

@@ -36,6 +36,7 @@ from feasible.sets import (
     WeightedL1EllipsoidBox,
 )
 from tests.lazily import Lazily
+from tests.one_by_one import one_by_one
 
 SETS: Mapping[str, ActionSet] = Lazily(
     {
@@ -86,7 +87,7 @@ def asked(name: str) -> dict[str, np.ndarray]:
                 back = jax.linear_transpose(slope, one)
                 return point, jax.vmap(slope, out_axes=1)(eye), jax.vmap(lambda row: back(row)[0])(eye)
 
-            points, slopes, backs = jax.vmap(jax.vmap(linearised))(y[:, None] + steps[None])
+            points, slopes, backs = one_by_one(one_by_one(linearised))(y[:, None] + steps[None])
             found[kind], found[f"{kind} slope"], found[f"{kind} back"] = points[:, 0], slopes[:, 0], backs[:, 0]
             apart = points[:, 1 : d + 1] - points[:, d + 1 :]
             found[f"{kind} difference"] = jnp.swapaxes(apart, 1, 2) / (2e-6 * region.scale)
@@ -94,7 +95,7 @@ def asked(name: str) -> dict[str, np.ndarray]:
         found["action"] = jax.vmap(hull.action)(jnp.concatenate([found["alpha"], found["radial"]]))
         found["violation"] = jax.vmap(region.violation)(found["action"])
         ways = jnp.concatenate([jnp.eye(region.dim), -jnp.eye(region.dim)])
-        found["ends"] = jax.vmap(lambda way: region.maximise_linear(way) - hull.centre)(ways)
+        found["ends"] = one_by_one(lambda way: region.maximise_linear(way) - hull.centre)(ways)
         found["basis"] = region.hull_basis()
         return found
 

@@ -30,6 +30,7 @@ from feasible.sets import (
 )
 from feasible.sets.base import ActionSet
 from tests.lazily import Lazily
+from tests.one_by_one import one_by_one
 
 SMALL = SequentialPPO(horizon=256, minibatch=64, epochs=10, hidden_layers=(16,), head_units=16, rate=3e-3)
 ONES = np.ones(4)
@@ -91,7 +92,7 @@ def found(region: ActionSet, key: Array) -> tuple[Array, Array, Array]:
         least, most = ends(region, entry, point)
         return least[entry], most[entry]
 
-    return point, *jax.vmap(one)(jnp.arange(region.dim))
+    return point, *one_by_one(one)(jnp.arange(region.dim))
 
 
 @pytest.mark.parametrize(

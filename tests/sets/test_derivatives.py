@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from feasible.sets import ActionSet, Ball, Box, Polytope, PositivePowerBox, WeightedL1Box, WeightedL1EllipsoidBox
+from tests.one_by_one import one_by_one
 from tests.sets.cases import at_points, case, each_family_in_float32
 from tests.sets.cases import each_family as each
 from tests.sets.families import Family
@@ -107,7 +108,7 @@ def test_the_best_action_of_a_curved_set_moves_with_its_data() -> None:
     def along(data: Array, g: Array, way: Array) -> tuple[Array, Array]:
         return jax.jvp(best, (data, g), (way, way[:n]))
 
-    moved = jax.jit(jax.vmap(along))
+    moved = jax.jit(one_by_one(along))
     slopes = np.asarray(moved(data, g, ways)[1])
 
     def at(step: float) -> np.ndarray:

@@ -133,7 +133,7 @@ def _answers(feasible_set: ActionSet, asked: Array) -> dict[str, Array]:
     best = feasible_set.maximise_linear(g)
     origin = 0.5 * (feasible_set.centre() + first[0])  # what lies across the way is zero at the centre of some sets
     towards = jnp.stack([first[1] - origin, direction, jnp.zeros_like(direction)])
-    exits = jax.vmap(lambda line: feasible_set.exit_distance(origin, line))(towards)
+    exits = one_by_one(lambda line: feasible_set.exit_distance(origin, line))(towards)
     end = origin + jnp.where(jnp.isfinite(exits[0]), exits[0], 0.0) * towards[0]
     return {
         "nearest": first,

@@ -78,7 +78,7 @@ def test_exits_are_those_of_exact_arithmetic_in_float32(kind: type[BudgetBox]) -
         return origin, region.exit_distance(origin, line)
 
     asked_all = [np.asarray(x, np.float32) for x in (*values, z, line)]
-    origins, times = jax.jit(jax.vmap(asked))(tuple(asked_all[:3]), *asked_all[3:])
+    origins, times = jax.jit(one_by_one(asked))(tuple(asked_all[:3]), *asked_all[3:])
     exact = [
         exact_exit(kind, tuple(value[k] for value in asked_all[:3]), np.asarray(origins[k]), asked_all[4][k])
         for k in range(count)
@@ -94,7 +94,7 @@ def _budget_errors(kind: type[BudgetBox], n: int, spread: float, size: float, fa
     budget = rng.uniform(0, n, count) * 10.0 ** rng.uniform(-3, 0, count) * size
     z = rng.normal(size=(count, n)) * bound.max(1)[:, None] * 10.0 ** rng.uniform(-1, np.log10(far), (count, 1))
     given = [single(x) for x in (weights * (rng.random((count, n)) < 0.9), budget, bound, z)]
-    project = jax.jit(jax.vmap(lambda w, b, c, z: kind(w, b, c).project(z)))
+    project = jax.jit(one_by_one(lambda w, b, c, z: kind(w, b, c).project(z)))
     fine = np.asarray(project(*(jnp.asarray(x, jnp.float64) for x in given)))
     with users_code():
         coarse = np.asarray(project(*(jnp.asarray(x, jnp.float32) for x in given)))
@@ -159,7 +159,7 @@ def _slivers(rng: np.random.Generator, count: int, n: int, m: int, slack: float)
 
 
 @jax.jit
-@jax.vmap
+@one_by_one
 def _in_sliver(A: Array, b: Array, z: Array) -> tuple[Array, Array]:
     """How far centre and projection are outside, and the depth of the centre."""
     region = Polytope(A, b, -2.0, 2.0)
