@@ -8,12 +8,14 @@ code. Tests of rounding in float32 and of runs bit for bit get the code that use
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import cast
 
 import jax
 from jax._src import cache_key, compiler
 from jax._src.interpreters import mlir
+
+from feasible.compiling import SOON
 
 # On a CPU: no optimisation by LLVM, fused loops by the emitter that takes a fifth of the time, and a program in one
 # piece: XLA cuts it up to compile on all cores, which costs a quarter more, and the cores are busy with other tests.
@@ -36,13 +38,13 @@ PLAIN: Mapping[str, int | bool | str] = {
 }
 # A user's code to the bit, a seventh sooner: the verifier changes no program.
 UNVERIFIED: Mapping[str, int | bool | str] = {"xla_disable_hlo_passes": "hlo-verifier"}
-_options, _plain = compiler.get_compile_options, False
+_options, _forced = compiler.get_compile_options, cast(Mapping[str, int | bool | str], {})
 _compiled, _programs = compiler.compile_or_get_cached, cast(dict[str, object], {})
 _context, _contexts = mlir.make_ir_context, threading.local()
 
 
 def _compile_options(*, env_options_overrides: Mapping[str, object] | None = None, **others: object) -> object:
-    asked = {**UNVERIFIED, **(env_options_overrides or {}), **(PLAIN if _plain else {})}
+    asked = {**UNVERIFIED, **(env_options_overrides or {}), **_forced}
     return _options(env_options_overrides=asked, **others)  # pyright: ignore
 
 
@@ -52,27 +54,36 @@ def make_plain_code() -> None:
     Also in processes that tests start: one thread runs the programs, as a second one would wait for work in a busy
     loop, on a core that another test needs. And operations do not carry the hundred lines that they came from.
     """
-    global _plain
+    global _forced
     os.environ.setdefault("PJRT_NPROC", "1")
     os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
     jax.config.update("jax_traceback_in_locations_limit", 0)
-    compiler.get_compile_options, _plain = _compile_options, True  # pyright: ignore[reportAttributeAccessIssue]
+    compiler.get_compile_options, _forced = _compile_options, PLAIN  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def xla_flags() -> str:
     """The variable XLA_FLAGS of processes that are to compile as this one does now."""
-    return " ".join(f"--{name}={str(value).lower()}" for name, value in PLAIN.items()) if _plain else ""
+    return " ".join(f"--{name}={str(value).lower()}" for name, value in _forced.items())
 
 
 @contextmanager
-def users_code() -> Iterator[None]:
-    """What is compiled inside is compiled as for a user."""
-    global _plain
-    before, _plain = _plain, False
+def _forcing(options: Mapping[str, int | bool | str]) -> Iterator[None]:
+    global _forced
+    before, _forced = _forced, options
     try:
         yield
     finally:
-        _plain = before
+        _forced = before
+
+
+def users_code() -> AbstractContextManager[None]:
+    """What is compiled inside is compiled as for a user's program."""
+    return _forcing({})
+
+
+def code_at_a_prompt() -> AbstractContextManager[None]:
+    """What is compiled inside is compiled as for a user who asks a set by itself: in a third of the time."""
+    return _forcing(SOON)
 
 
 def _compile(backend: object, computation: object, devices: object, options: object, callbacks: list, *rest: object):

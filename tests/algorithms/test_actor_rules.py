@@ -29,6 +29,7 @@ from feasible.algorithms.nets import Actor, Critic
 from feasible.algorithms.replay import Batch
 from feasible.sets import ActionSet, Ball, Box, IntegerAllocation, Polytope, WeightedL1Box
 from tests.algorithms.plain import ball_task, new, radius
+from tests.one_by_one import one_by_one
 
 BATCH = 16
 
@@ -148,9 +149,13 @@ FAMILIES = {
         2.0,
     ),
 }
+# The rules ask every set alike; the answers of polytopes take the longest to compile.
+each_family = pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind == "polytope" else []) for kind in FAMILIES]
+)
 
 
-@pytest.mark.parametrize("kind", FAMILIES)
+@each_family
 def test_reference_actions_of_frank_wolfe_are_feasible_and_no_worse_to_first_order(kind: str) -> None:
     family = FAMILIES[kind]
     rng = np.random.default_rng(7)
@@ -158,7 +163,7 @@ def test_reference_actions_of_frank_wolfe_are_feasible_and_no_worse_to_first_ord
     proposals = family.scale * 3 * rng.normal(size=(300, 5))
 
     @jax.jit
-    @jax.vmap
+    @one_by_one
     def answer(p: Array, proposed: Array, g: Array) -> tuple[Array, Array, Array]:
         feasible_set = family.build(p)
         direction, metrics = FrankWolfe(0.05).direction(feasible_set, proposed, lambda a: g)
@@ -173,7 +178,7 @@ def test_reference_actions_of_frank_wolfe_are_feasible_and_no_worse_to_first_ord
     assert gaps.max() > 0.1
 
 
-@pytest.mark.parametrize("kind", ["ball", "weighted_l1", "polytope"])
+@pytest.mark.parametrize("kind", ["ball", "weighted_l1", pytest.param("polytope", marks=pytest.mark.slow)])
 def test_through_projection_pulls_back_by_the_jacobian(kind: str) -> None:
     family, h = FAMILIES[kind], 1e-6
     rng = np.random.default_rng(11)
@@ -181,13 +186,13 @@ def test_through_projection_pulls_back_by_the_jacobian(kind: str) -> None:
     proposals = 2 * family.scale * rng.normal(size=(20, 5))
 
     @jax.jit
-    @jax.vmap
+    @one_by_one
     def answer(p: Array, proposed: Array, weights: Array) -> tuple[Array, Array, Array]:
         """Of the critic Q(a) = sum w_i a_i^3 / 3, whose gradient depends on where it is taken."""
         rules = (ThroughProjection(), PolicyGradient())
         through, past = (r.direction(family.build(p), proposed, lambda a: weights * a**2)[0] for r in rules)
         moved = proposed[None] + h * jnp.concatenate([jnp.eye(5), -jnp.eye(5)])
-        return through, past, jax.vmap(family.build(p).project)(jnp.concatenate([proposed[None], moved]))
+        return through, past, one_by_one(family.build(p).project)(jnp.concatenate([proposed[None], moved]))
 
     for w, d, past, points in zip(gradients, *map(np.asarray, answer(parameters, proposals, gradients)), strict=True):
         jacobian = (points[1:6] - points[6:]).T / (2 * h)
@@ -195,7 +200,7 @@ def test_through_projection_pulls_back_by_the_jacobian(kind: str) -> None:
         assert np.abs(d - past).max() > 0.01  # these proposals are outside
 
 
-@pytest.mark.parametrize("kind", FAMILIES)
+@each_family
 def test_reference_actions_of_projected_gradient_are_feasible_and_ascend(kind: str) -> None:
     family, step = FAMILIES[kind], 0.3
     rng = np.random.default_rng(8)

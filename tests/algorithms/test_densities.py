@@ -148,7 +148,7 @@ def test_samples_have_the_density_that_comes_with_them(name: str, head: AlphaHea
 
     @jax.jit
     def draws(key: jax.Array) -> tuple[Drawn, jax.Array]:
-        hull, keys = Hull.of(known.region), jax.random.split(key, 3_000)
+        hull, keys = Hull.of(known.region), jax.random.split(key, 2_000)
         drawn = jax.vmap(lambda key: head.drawn(known.region, hull, jnp.asarray(mean), jnp.asarray(std), key))(keys)
         return drawn, jax.vmap(hull.coordinates)(drawn.action)
 

@@ -82,8 +82,10 @@ def mdps() -> SineMDP:
 # A group keeps the tests of one kind of set, and so its one long run, on one worker.
 KINDS = [
     pytest.param(build, id=build.__name__, marks=pytest.mark.xdist_group(f"fwpo-{build.__name__}"))
-    for build in (boxes, balls, allocations, polytopes)
+    for build in (boxes, balls, allocations)
 ]
+# Ten thousand linear programs over vertices take long, and are no other iteration.
+KINDS += [pytest.param(polytopes, id="polytopes", marks=[pytest.mark.xdist_group("fwpo-polytopes"), pytest.mark.slow])]
 
 
 @pytest.fixture(scope="module", params=KINDS)

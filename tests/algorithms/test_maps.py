@@ -36,6 +36,7 @@ from feasible.sets import (
     WeightedL1EllipsoidBox,
 )
 from tests.lazily import Lazily
+from tests.one_by_one import one_by_one
 
 SETS: Mapping[str, ActionSet] = Lazily(
     {
@@ -57,7 +58,11 @@ SETS: Mapping[str, ActionSet] = Lazily(
 )
 Brought: TypeAlias = Callable[[ActionSet, Hull, jax.Array], jax.Array]
 BROUGHT: dict[str, Brought] = {"alpha": alpha, "radial": radial}
-every_set = pytest.mark.parametrize("name", SETS)
+# Maps ask sets for their centre, their hull and their exits alone, which these have as others do.
+ALIKE = ("positive-power", "half-space", "allocation-at-most", "ball-and-box", "l1-and-ellipsoid", "polytope")
+every_set = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in ALIKE else []) for name in SETS]
+)
 
 
 @functools.cache
@@ -82,7 +87,7 @@ def asked(name: str) -> dict[str, np.ndarray]:
                 back = jax.linear_transpose(slope, one)
                 return point, jax.vmap(slope, out_axes=1)(eye), jax.vmap(lambda row: back(row)[0])(eye)
 
-            points, slopes, backs = jax.vmap(jax.vmap(linearised))(y[:, None] + steps[None])
+            points, slopes, backs = one_by_one(one_by_one(linearised))(y[:, None] + steps[None])
             found[kind], found[f"{kind} slope"], found[f"{kind} back"] = points[:, 0], slopes[:, 0], backs[:, 0]
             apart = points[:, 1 : d + 1] - points[:, d + 1 :]
             found[f"{kind} difference"] = jnp.swapaxes(apart, 1, 2) / (2e-6 * region.scale)
@@ -90,7 +95,7 @@ def asked(name: str) -> dict[str, np.ndarray]:
         found["action"] = jax.vmap(hull.action)(jnp.concatenate([found["alpha"], found["radial"]]))
         found["violation"] = jax.vmap(region.violation)(found["action"])
         ways = jnp.concatenate([jnp.eye(region.dim), -jnp.eye(region.dim)])
-        found["ends"] = jax.vmap(lambda way: region.maximise_linear(way) - hull.centre)(ways)
+        found["ends"] = one_by_one(lambda way: region.maximise_linear(way) - hull.centre)(ways)
         found["basis"] = region.hull_basis()
         return found
 
@@ -154,7 +159,7 @@ def shares(obs: jax.Array) -> ActionSet:
     return Allocation(1.0, jnp.zeros(6, obs.dtype), 0.2 + jnp.abs(obs[:6]))
 
 
-STATES = 50_000
+STATES = 20_000
 
 
 @pytest.mark.parametrize("constraint", [power, shares])

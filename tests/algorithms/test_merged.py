@@ -1,4 +1,4 @@
-"""Agents merged into one algorithm against the same agents alone: 200 updates on recorded transitions, in float64."""
+"""Agents merged into one algorithm against the same agents alone: 100 updates on recorded transitions, in float64."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from feasible.run.drive.step import Step
 from tests.algorithms.plain import ball_task, new, random_transition, stored
 
 SPEC = ball_task()
-UPDATES = 200
+UPDATES = 100
 NFWPO = DDPG(rule=FrankWolfe(0.05), noise=0.1, warmup=0, batch_size=8, replay_size=64, hidden_layers=(8,))
 SEARCHING = FrankWolfe(0.3, by="search", inner=2, away=True)
 # One group of five rules and of other numbers, one of SAC, which updates at every other step, one with two critics,
@@ -82,7 +82,7 @@ def first(algorithm: Algorithm, key: jax.Array, obs: np.ndarray) -> tuple[list[j
     ],
 )
 def test_agents_in_a_population_learn_what_they_learn_alone(agents: Sequence[Algorithm], sizes: list[int]) -> None:
-    """Equal to 1e-6 after 200 updates, though the neighbours' methods, numbers, batches and intervals are others."""
+    """Equal to 1e-6 after 100 updates, though the neighbours' methods, numbers, batches and intervals are others."""
     seeds = SEEDS[: len(agents)]
     packets = np.stack([recorded(agent) for agent in range(len(agents))], axis=1)
     obs = packets[-1, :, : SPEC.observation_size]

@@ -129,6 +129,7 @@ def test_observations_in_thousands_are_learned_from(algorithm: Algorithm) -> Non
         assert SLOPE @ np.asarray(act(jnp.full(1, 1e3 * wanted))) > 0.9 * wanted
 
 
+@pytest.mark.slow  # tests/run/test_checkpoint.py asks it of the same driver with another state
 def test_restored_it_ends_the_same_bit_for_bit(tmp_path: Path) -> None:
     algorithm, plant = replace(TOY, normalised=True), toy_plant()
     programs = Programs(algorithm, plant.spec)

@@ -145,7 +145,11 @@ def learned_value(algorithm: OnPolicy, handled: jax.Array) -> jax.Array:
     return state.critics[0](obs)[0]
 
 
-@each_kind
+@pytest.mark.parametrize(
+    "algorithm",
+    [KINDS[0], pytest.param(KINDS[1], marks=pytest.mark.slow), KINDS[2]],  # TRPO fits its critic as PPO does
+    ids=lambda a: type(a).__name__,
+)
 @pytest.mark.parametrize("handled", [True, False])
 def test_value_without_end_is_that_of_the_discount(algorithm: OnPolicy, handled: bool) -> None:
     """V = 1/(1 - 0.9), unless the limit is taken for an end."""
@@ -281,6 +285,10 @@ def test_passes_end_once_the_policy_has_come_too_far() -> None:
 def test_clipped_densities_are_for_boxes_only(kind: type[OnPolicy]) -> None:
     with pytest.raises(ValueError, match=r"capg needs a Box .* has a Ball; leave capg out, or use nfwpo"):
         kind(**SMALL, capg=True).init(jax.random.key(0), task(BALL))  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("kind", [PPO, pytest.param(TRPO, marks=pytest.mark.slow)])
+def test_clipped_densities_are_of_what_is_clipped_at_the_box(kind: type[OnPolicy]) -> None:
     algorithm = kind(**SMALL, capg=True)  # pyright: ignore[reportArgumentType]
     state = collected(algorithm, None)
     batch, _ = batch_of(algorithm, None, state)

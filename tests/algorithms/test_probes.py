@@ -120,7 +120,8 @@ def trained(algorithm: Algorithm, spec: Spec, steps: int, scale: float = 1.0) ->
 # By default one of each kind; the others are the same code with other factors.
 LONGER = (
     *("ddpg-shaping", "td3-projection", "td3-proposed", "td3-optlayer", "td3-nfwpo", "sac-proposed", "sac-alpha"),
-    *("ppo-radial", "ppo-truncated", "trpo-capg"),
+    *("ppo-radial", "ppo-truncated", "trpo-capg", "sac-projection", "td3-radial"),
+    *("ddpg-projection", "ppo-projection"),
 )
 
 

@@ -144,10 +144,10 @@ def test_it_finds_the_best_action_of_a_one_step_task() -> None:
     low, high = jnp.full(1, -1.0), jnp.full(1, 1.0)
     spec = Spec(1, low, high, lambda obs: Box(low, high))
     algorithm = replace(
-        SMALL, entropy_weight=0.01, batch_size=64, replay_size=512, updates=1500, hidden_layers=(32, 32)
+        SMALL, entropy_weight=0.01, batch_size=32, replay_size=256, updates=1000, hidden_layers=(32, 32)
     )
     one, made = jnp.ones(1), []
-    for action in np.random.default_rng(0).uniform(-1, 1, (512, 1)):
+    for action in np.random.default_rng(0).uniform(-1, 1, (256, 1)):
         a, reward = jnp.asarray(action), jnp.asarray(-np.square(action[0] - 0.5))
         made.append(Transition(one, Decision(a, a, a), reward, one, jnp.array(True), jnp.array(False)))
     state, _ = update(algorithm, stored(algorithm, spec, new(algorithm, spec), made), spec, 2)

@@ -30,6 +30,7 @@ from feasible.sets import (
 )
 from feasible.sets.base import ActionSet
 from tests.lazily import Lazily
+from tests.one_by_one import one_by_one
 
 SMALL = SequentialPPO(horizon=256, minibatch=64, epochs=10, hidden_layers=(16,), head_units=16, rate=3e-3)
 ONES = np.ones(4)
@@ -91,10 +92,12 @@ def found(region: ActionSet, key: Array) -> tuple[Array, Array, Array]:
         least, most = ends(region, entry, point)
         return least[entry], most[entry]
 
-    return point, *jax.vmap(one)(jnp.arange(region.dim))
+    return point, *one_by_one(one)(jnp.arange(region.dim))
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "polytope" else []) for name in SETS]
+)
 def test_intervals_are_those_of_linear_programs(name: str) -> None:
     region, rows, limits, equal, levels, low, high = SETS[name]
     for seed in range(3):

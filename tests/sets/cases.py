@@ -13,33 +13,38 @@ from jaxtyping import Array
 from numpy.typing import NDArray
 
 from feasible.sets import ActionSet, IntegerAllocation
-from tests.code_generation import users_code
+from tests.code_generation import code_at_a_prompt, users_code
 from tests.one_by_one import one_by_one
 from tests.sets.families import FAMILIES, Family, Values
 
 Answer = TypeVar("Answer")
-COUNT = 2000
 LARGE = 24
 PRECISIONS = [jnp.float64, jnp.float32]
 
-# The kernel of intersections takes half a minute to compile for every question. That of `ellipsoid` is the same and is
-# asked everything; by default these are asked in float64 alone, and the first, of three parts, not for derivatives. So
-# are sets of many coordinates and polytopes, whose kernels are asked in float32 by themselves
-# (tests/solve/test_breakpoints.py, test_qp.py and test_lp.py), and allocations, which `IntegerAllocation` asks so.
-LONGEST = "weighted_l1_and_ellipsoid"
-LARGE_ONES = ("weighted_l1_24", "Allocation_40", "AllocationAtMost_40")
-POLYTOPES = ("polytope_0_equalities", "polytope_1_equalities")
-LONG = (LONGEST, "allocation_and_ball", *POLYTOPES, *LARGE_ONES, "Allocation_5")
+# Which families are asked by default: every kernel, and every kind of set, but not each kind at each size.
+# Those left to the long tests are made of what others ask: `weighted_l1_and_ellipsoid` has the kernel of `ellipsoid`,
+# which tests/solve/test_splitting.py asks about three parts; `AllocationAtMost_40` has that of `weighted_l1_24`,
+# `polytope_0_equalities` that of `polytope_1_equalities`, and `Allocation_5` is the hull of `IntegerAllocation_5`.
+SELDOM = ("weighted_l1_and_ellipsoid", "AllocationAtMost_40", "polytope_0_equalities", "Allocation_5")
+# In float32 one family for each kernel, but for those of polytopes and of many coordinates: tests/solve/test_qp.py,
+# test_lp.py and test_breakpoints.py ask these so by themselves.
+ON_A_BUDGET = ("positive_power", "half_space", "AllocationAtMost_5")
+LONG = ("allocation_and_ball", "polytope_1_equalities", "weighted_l1_24", "Allocation_40", *ON_A_BUDGET)
+# These have the kernels of `weighted_l1_6`, `weighted_l1_24` and `ellipsoid`.
+SAME_KERNEL = (*ON_A_BUDGET, "Allocation_40", "allocation_and_ball")
 
 
 def _marks(family: Family, *, long: bool) -> list[pytest.MarkDecorator]:
     """All tests of a family run on one worker, so that its programs are compiled once."""
     group = pytest.mark.xdist_group(family.name)
-    return [group, pytest.mark.slow] if long else [group]
+    return [group, pytest.mark.slow] if long or family.name in SELDOM else [group]
 
 
 each_family = pytest.mark.parametrize(
-    "family", [pytest.param(f, id=f.name, marks=_marks(f, long=f.name == LONGEST)) for f in FAMILIES]
+    "family", [pytest.param(f, id=f.name, marks=_marks(f, long=False)) for f in FAMILIES]
+)
+each_kernel = pytest.mark.parametrize(
+    "family", [pytest.param(f, id=f.name, marks=_marks(f, long=f.name in SAME_KERNEL)) for f in FAMILIES]
 )
 each_family_in_float32 = pytest.mark.parametrize(
     "family", [pytest.param(f, id=f.name, marks=_marks(f, long=f.name in LONG)) for f in FAMILIES]
@@ -80,7 +85,7 @@ class Problems:
 
     def __init__(self, family: Family):
         rng = np.random.default_rng(7)
-        count, n = min(COUNT, 2 * family.problems), family.description.dim
+        count, n = family.problems, family.description.dim
         self.values = family.draw(rng, count)
         self.sets, scale, self.centre = built(family, self.values, jnp.float64)
         scale = scale[:, None]
@@ -170,36 +175,41 @@ class Case:
     """The library's answers to a family's problems. Every kernel is compiled as seldom as the questions allow."""
 
     def __init__(self, family: Family, dtype: type):
-        """In float32 by the code that users get: rounding depends on it. Samples are made of what is asked of it."""
-        code = users_code if dtype == jnp.float32 else nullcontext
+        """In float32 by the code that users get: rounding depends on it. Samples are made of what is asked of it.
+
+        Projections are compiled as in a user's program, everything else as at a prompt.
+        """
+        programs, prompt = (users_code, code_at_a_prompt) if dtype == jnp.float32 else (nullcontext, nullcontext)
         asked = problems(family)
         self.values, self.z, self.y, self.g = asked.values, asked.z, asked.y, asked.g
         self.sets, centre = asked.sets, asked.centre
         if dtype != jnp.float64:
-            with code():
+            with prompt():
                 self.sets, _, centre = built(family, self.values, dtype)
         sample = sampled(self.sets, jax.random.split(jax.random.key(0), len(self.z)))
-        with code():
-            self.found = self._found(asked, centre, sample)
+        with programs():
+            projected, again, executed = self._projected(asked, centre)
+        with prompt():
+            points = {"projected": projected[:, 0], "other": projected[:, 2], "again": again[:, 0], "centre": centre}
+            points |= {"executed": executed[:, 0], "far": executed[:, 1], "sample": sample}
+            points |= {"best": best_for(self.sets, asked.g.astype(dtype))}
+            found = judged(self.sets, points, projected[:, 3])
+        self.found = {name: np.asarray(value, np.float64) for name, value in found.items()}
         self.scale = self.found["scale"]
         self.eps = float(jnp.finfo(dtype).eps)
         # What the project promises: 1e-7 of scale in float64 (1e-6 for intersections), 1e-4 in float32.
         self.accuracy = family.accuracy * self.scale if dtype == jnp.float64 else 1e-4 * self.scale
         self.accuracy = self.accuracy + 8 * self.eps * np.linalg.norm(self.z, axis=1)
 
-    def _found(self, asked: Problems, centre: NDArray, sample: Array) -> dict[str, NDArray]:
-        z, far, y, g, direction = (
-            x.astype(centre.dtype) for x in (asked.z, asked.far, asked.y, asked.g, asked.direction)
-        )
-        proposed = np.stack([z, far, y, centre + direction], axis=1)
+    def _projected(self, asked: Problems, centre: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        """Projections, theirs, and what is executed."""
+        places = (asked.z, asked.far, asked.y, centre + asked.direction.astype(centre.dtype))
+        proposed = np.stack([place.astype(centre.dtype) for place in places], axis=1)
         projected = np.asarray(project(self.sets, proposed))
         again = np.asarray(project(self.sets, projected))
         # All other sets execute the projection, which the property tests ask of each kind of set.
         executed = np.asarray(execute(self.sets, proposed)) if isinstance(self.sets, IntegerAllocation) else projected
-        points = {"projected": projected[:, 0], "other": projected[:, 2], "again": again[:, 0], "centre": centre}
-        points |= {"executed": executed[:, 0], "far": executed[:, 1], "best": best_for(self.sets, g), "sample": sample}
-        found = judged(self.sets, points, projected[:, 3])
-        return {name: np.asarray(value, np.float64) for name, value in found.items()}
+        return projected, again, executed
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from feasible.sets import BallBox, HalfSpaceBox, TurnoverAllocation
+from tests.one_by_one import one_by_one
 from tests.sets.families import FAMILIES, Values
 
 COUNT = 60
@@ -18,7 +19,7 @@ def drawn(name: str, kind: type) -> tuple[Values, NDArray]:
     family = next(family for family in FAMILIES if family.name == name)
     values = {key: np.array(value) for key, value in family.draw(np.random.default_rng(3), COUNT).items()}
     values["high"] = np.maximum(values["high"], values["low"] + 0.125)
-    return values, np.asarray(jax.jit(jax.vmap(lambda v: kind(**v).centre()))(values))
+    return values, np.asarray(jax.jit(one_by_one(lambda v: kind(**v).centre()))(values))
 
 
 def test_a_half_space_has_its_centre_of_least_norm() -> None:

@@ -93,12 +93,16 @@ KINDS: dict[str, Callable[[int], Sequence[ActionSet]]] = {
 # The kernels of these take seconds to compile, whatever the dimension: by default each is asked in some of them.
 # `ellipsoid` has that of `ball_and_weighted_l1`, and is asked in both precisions by test_against_reference.py.
 LONG = {"polytope": (1, 6, 50), "polytope_with_equality": (2, 20), "ellipsoid": (), "ball_and_weighted_l1": (6,)}
-SHORT = tuple(kind for kind in KINDS if kind not in LONG)
+# These have the kernels of `weighted_l1`, `integer_allocation` and `weighted_l1_and_diagonal`.
+ALIKE = {"positive_power": (1, 6, 50), "half_space": (2, 6, 50), "allocation": (2, 20), "allocation_at_most": (6, 50)}
+ALIKE |= {"diagonal": (2, 20)}
+SOMETIMES = LONG | ALIKE
+ALWAYS = tuple(kind for kind in KINDS if kind not in SOMETIMES)
 
 
 def _together(n: int) -> tuple[str, ...]:
     """The kinds that one program asks by default."""
-    return (*SHORT, *(kind for kind in LONG if n in LONG[kind]))
+    return (*ALWAYS, *(kind for kind in SOMETIMES if n in SOMETIMES[kind]))
 
 
 def _marks(n: int, *, by_default: bool = True) -> list[pytest.MarkDecorator]:
@@ -110,7 +114,7 @@ each = pytest.mark.parametrize(
     [pytest.param(_together(n), n, id=f"together-{n}", marks=_marks(n)) for n in DIMENSIONS]
     + [
         pytest.param((kind,), n, id=f"{kind}-{n}", marks=pytest.mark.slow)
-        for kind, asked in LONG.items()
+        for kind, asked in SOMETIMES.items()
         for n in DIMENSIONS
         if n not in asked
     ],
@@ -129,7 +133,7 @@ def _answers(feasible_set: ActionSet, asked: Array) -> dict[str, Array]:
     best = feasible_set.maximise_linear(g)
     origin = 0.5 * (feasible_set.centre() + first[0])  # what lies across the way is zero at the centre of some sets
     towards = jnp.stack([first[1] - origin, direction, jnp.zeros_like(direction)])
-    exits = jax.vmap(lambda line: feasible_set.exit_distance(origin, line))(towards)
+    exits = one_by_one(lambda line: feasible_set.exit_distance(origin, line))(towards)
     end = origin + jnp.where(jnp.isfinite(exits[0]), exits[0], 0.0) * towards[0]
     return {
         "nearest": first,

@@ -18,6 +18,7 @@ from feasible.solve.breakpoints import (
     nearest_on_budget,
 )
 from feasible.solve.convex_load import convex_chord, convex_exit
+from tests.one_by_one import one_by_one
 from tests.sets.cases import PRECISIONS
 from tests.sets.families import coarse, sometimes
 
@@ -57,7 +58,7 @@ def priced(z: NDArray, w: NDArray, low: NDArray, high: NDArray, budget: float, *
 
 
 @jax.jit
-@jax.vmap
+@one_by_one
 def nearest(z: Array, w: Array, low: Array, high: Array, budget: Array) -> tuple[Array, Array]:
     return tuple(nearest_on_budget(z, w, low, high, budget, equality=equality) for equality in (True, False))  # pyright: ignore
 
@@ -121,10 +122,11 @@ def test_slopes_in_weights_bounds_and_budget_are_those_of_differences(equality: 
 
     @jax.jit
     def asked(data: tuple[Array, ...], way: tuple[Array, ...]) -> tuple[Array, ...]:
-        answer = jax.vmap(functools.partial(nearest_on_budget, equality=equality))
-        ahead, behind = (answer(*(x + h * d for x, d in zip(data, way, strict=True))) for h in (1e-6, -1e-6))
-        here, slope = jax.jvp(answer, data, way)
-        return slope, (ahead - here) / 1e-6, (here - behind) / 1e-6
+        answer = one_by_one(functools.partial(nearest_on_budget, equality=equality))
+        places = tuple(jnp.concatenate([x + 1e-6 * d, x - 1e-6 * d, x]) for x, d in zip(data, way, strict=True))
+        found, slopes = jax.jvp(answer, places, tuple(jnp.concatenate([d, d, d]) for d in way))
+        ahead, behind, here = jnp.split(found, 3)
+        return slopes[2 * COUNT :], (ahead - here) / 1e-6, (here - behind) / 1e-6
 
     slope, forward, backward = (np.asarray(x) for x in asked(data, way))
     smooth = np.max(np.abs(forward - backward), axis=1) < 1e-3
@@ -172,7 +174,7 @@ def test_the_exit_of_a_convex_load_is_where_bisection_finds_it(dtype: type) -> N
     budget = np.array([load(0.0, k) for k in range(COUNT)]) + room
 
     @jax.jit
-    @jax.vmap
+    @one_by_one
     def leaves(weights: Array, x: Array, d: Array, budget: Array) -> tuple[Array, Array, Array]:
         kinks = jnp.where(d != 0, -x / jnp.where(d != 0, d, 1.0), 0.0)
         rate, still = weights * d, jnp.sum(jnp.where(d == 0, weights * jnp.maximum(x, 0.0), 0.0))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from feasible.solve.lp import chebyshev_centre, highest_in_polytope
+from tests.one_by_one import one_by_one
 from tests.sets.cases import PRECISIONS
 from tests.solve.polytopes import N, polytopes
 
@@ -35,7 +36,7 @@ def test_the_climb_ends_at_the_maximum(equalities: int, dtype: type) -> None:
     rows, limits, inside = polytopes(rng, COUNT, equalities)
     g = np.round(rng.normal(size=(COUNT, N)) * 64) / 64
     g[::6], g[1::6] = rows[::6, 2], 0.0
-    climb = jax.jit(jax.vmap(functools.partial(highest_in_polytope, equalities=equalities)))
+    climb = jax.jit(one_by_one(functools.partial(highest_in_polytope, equalities=equalities)))
     x = np.asarray(climb(*(jnp.asarray(a, dtype) for a in (g, inside, rows, limits))), np.float64)
     slack = 256 * float(jnp.finfo(dtype).eps)
     over = np.einsum("kij,kj->ki", rows, x) - limits
@@ -76,7 +77,7 @@ def test_the_centre_is_that_of_a_largest_ball(equalities: int, dtype: type) -> N
     def one(rows: Array, limits: Array) -> tuple[Array, Array]:
         return chebyshev_centre(rows, limits, equalities, jnp.zeros(N, rows.dtype))
 
-    found = jax.jit(jax.vmap(one))(jnp.asarray(rows, dtype), jnp.asarray(limits, dtype))
+    found = jax.jit(one_by_one(one))(jnp.asarray(rows, dtype), jnp.asarray(limits, dtype))
     x, radius = (np.asarray(a, np.float64) for a in found)
     slack = max(1024 * float(jnp.finfo(dtype).eps), 1e-9)
     for k in range(COUNT):

@@ -14,6 +14,7 @@ from scipy.optimize import nnls
 
 from feasible.solve.bounded_qp import nearest_in_bounded_polytope
 from feasible.solve.qp import nearest_in_polytope
+from tests.one_by_one import one_by_one
 from tests.reference import TIGHT
 from tests.sets.cases import PRECISIONS
 from tests.solve.polytopes import M, N, polytopes
@@ -53,7 +54,7 @@ def answers(kernel: str, equalities: int, dtype: type) -> Answers:
         x, slope = jax.linearize(project, z)
         return x, jax.vmap(slope, out_axes=1)(jnp.eye(N, dtype=z.dtype))
 
-    found = jax.jit(jax.vmap(one))(*(jnp.asarray(x, dtype) for x in (z, rows, limits)))
+    found = jax.jit(one_by_one(one))(*(jnp.asarray(x, dtype) for x in (z, rows, limits)))
     return Answers(z, rows, limits, *(np.asarray(x, np.float64) for x in found))
 
 

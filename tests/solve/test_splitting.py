@@ -8,6 +8,7 @@ import pytest
 from jaxtyping import Array
 
 from feasible.solve.splitting import minimise_over_intersection
+from tests.one_by_one import one_by_one
 from tests.reference import TIGHT
 from tests.sets.cases import PRECISIONS
 
@@ -15,7 +16,7 @@ N, COUNT = 3, 60
 
 
 @jax.jit
-@jax.vmap
+@one_by_one
 def answers(target: Array, normal: Array, limit: Array, centre: Array, radius: Array) -> tuple[Array, Array]:
     """The projection of the target, and a maximiser of it, over |x_i| <= 1, normal . x <= limit, |x - c| <= r."""
 
