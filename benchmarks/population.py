@@ -30,6 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from feasible.algorithms.base import Algorithm
+from feasible.algorithms.spec import spec_of
 from feasible.catalogue import registry
 from feasible.catalogue.registry import algorithm_of
 from feasible.program_cache import keep_programs
@@ -94,7 +95,8 @@ def algorithms(methods: Sequence[str], agents: int, preset: str, task: str) -> l
 def population(options: argparse.Namespace, agents: int) -> Population:
     """A population that has begun to learn, with its programs compiled."""
     chosen = algorithms(options.methods, agents, options.preset, options.task)
-    parts = parts_of(chosen) if options.parts else [slice(0, agents)]
+    spec = spec_of(registry.make_vec(options.task, 1))
+    parts = parts_of(chosen, spec) if options.parts else [slice(0, agents)]
     plant = Plants(lambda copies: registry.make_vec(options.task, copies, threads=options.threads), parts, Watched)
     made = Population(chosen, plant, range(agents), WatchedPrograms(chosen, plant.spec, parts))
     made.prepare(0, [SETTLED])
@@ -116,8 +118,7 @@ def measure(options: argparse.Namespace, agents: int, begun: float) -> list[str]
         program = alone()
     environment, exchange = (1e3 * part / counted for part in (split.environment, split.exchange))
     step = 1e3 * seconds / steps
-    for env in made.plant.envs:
-        env.close()
+    made.close()
     if made.failures:
         raise RuntimeError(f"{len(made.failures)} agents failed: {next(iter(made.failures.values()))}")
     return [

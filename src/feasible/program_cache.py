@@ -83,9 +83,12 @@ def _with_callbacks(compiling: Callable[..., Any], cache: "ProgramCache") -> Cal
             with contextlib.suppress(Exception):  # a broken file, which is replaced; a device that loads no programs
                 unpacked = compilation_cache.decompress_executable(kept)
                 return backend.deserialize_executable(unpacked, where, options, callbacks)
-        made = compiled()
-        with contextlib.suppress(Exception):  # not every kind of device gives its programs away
-            cache.put(key, compilation_cache.compress_executable(made.serialize()))
+        try:
+            made = compiled()
+            with contextlib.suppress(Exception):  # not every kind of device gives its programs away
+                cache.put(key, compilation_cache.compress_executable(made.serialize()))
+        finally:
+            cache.release()
         return made
 
     return found_or_compiled
@@ -152,6 +155,10 @@ class ProgramCache:
                 new.unlink()
         finally:
             self._claims.release()
+
+    def release(self) -> None:
+        """Leave what this thread was to compile to others."""
+        self._claims.release()
 
     def _read(self, key: str) -> bytes | None:
         file = self._file(key)

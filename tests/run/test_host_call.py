@@ -18,7 +18,9 @@ def test_a_loop_asks_the_host_at_every_turn(known: bool, monkeypatch: pytest.Mon
     kept: list[np.ndarray] = []
 
     def asked(handed: np.ndarray) -> np.ndarray:
-        kept.append(np.asarray(handed))
+        assert type(handed) is np.ndarray
+        assert jax.config.jax_default_device is jax.devices("cpu")[0]  # pyright: ignore[reportAttributeAccessIssue]
+        kept.append(handed)
         return np.full(3, len(kept), np.float32)
 
     def turn(_: int, state: jax.Array) -> jax.Array:

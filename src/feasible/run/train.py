@@ -17,6 +17,7 @@ import jax
 
 from feasible.algorithms.base import Spec
 from feasible.algorithms.description import build_algorithm
+from feasible.algorithms.spec import spec_of
 from feasible.catalogue import registry
 from feasible.constraints import ConstrainedVectorEnv
 from feasible.errors import EmptySetError, InfeasibleActionError, InvalidStepError
@@ -118,22 +119,25 @@ def _train_together(
 ) -> Outcome:
     task, threads = configs[0].task, threads or max(1, len(os.sched_getaffinity(0)) - 1)
     algorithms = [build_algorithm(config.algorithm) for config in configs]
+    home = folders[0].population() or checkpoint.home_of(folders)
+    saved = checkpoint.read(home)
 
     def copies(number: int) -> ConstrainedVectorEnv:
         rounds = math.ceil(number / threads)  # no more threads than make as few of them: evaluations take the others
         return registry.make_vec(task, number, threads=math.ceil(number / rounds))
 
-    population = Population(algorithms, Plants(copies, parts_of(algorithms)), [config.seed for config in configs])
-    for folder in folders:
-        check_same_task(folder, population.plant.spec)
-    memory, home = check_memory(population.programs), folders[0].population() or checkpoint.home_of(folders)
-    # Evaluations have until the next one, and training is not to wait for cores.
-    env = registry.make_vec(task, len(folders) * configs[0].episodes, threads=max(1, threads // 3))
-    try:
+    with ExitStack() as opened:
+        # Evaluations have until the next one, and training is not to wait for cores.
+        env = registry.make_vec(task, len(folders) * configs[0].episodes, threads=max(1, threads // 3))
+        opened.callback(env.close)
+        spec = spec_of(env)
+        for folder in folders:
+            check_same_task(folder, spec)
+        parts = (saved and saved.parts) or parts_of(algorithms, spec)
+        population = Population(algorithms, Plants(copies, parts), [config.seed for config in configs])
+        opened.callback(population.close)
+        memory = check_memory(population.programs)
         return Training(folders, configs, home, population, env, watcher, memory).to_the_end()
-    finally:
-        for vector in (*population.plant.envs, env):
-            vector.close()
 
 
 class Training:

@@ -8,6 +8,8 @@ import pytest
 
 from feasible.algorithms.actor_rules import FrankWolfe
 from feasible.algorithms.ddpg import DDPG
+from feasible.run.disk import checkpoint
+from feasible.run.disk.archive import ArchiveError
 from feasible.run.drive import groups
 from feasible.run.drive.groups import parts_of
 from feasible.run.drive.population_programs import Cycle, Loop, PopulationPrograms
@@ -19,7 +21,10 @@ from tests.run.toys import toy_plant
 pytestmark = pytest.mark.xdist_group("population")
 
 
-def test_loops_are_few_and_compiled_together_before_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("begun", [0, 10_000], ids=["new", "resumed"])
+def test_loops_are_few_and_compiled_together_before_they_are_needed(
+    begun: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An actor that learns every 50 steps: 49 steps without it and one with it, again and again, and nothing else."""
     both = threading.Barrier(2)  # passed by two compilations that run at the same time
 
@@ -30,12 +35,12 @@ def test_loops_are_few_and_compiled_together_before_they_are_needed(monkeypatch:
     monkeypatch.setattr(PopulationPrograms, "_loop", compiled)
     algorithm = DDPG(rule=FrankWolfe(0.1), noise=0.1, hidden_layers=(4,), warmup=0, actor_interval=50)
     programs = PopulationPrograms([algorithm], toy_plant().spec)
-    programs.prepare(0, [200])
+    programs.prepare(begun, range(begun + 200, begun + 2_000, 200))
     prepared = {cycle: list(loops) for cycle, loops in programs.loops.items()}
     assert [(len(cycle), loops) for cycle, loops in prepared.items()] == [(1, [49]), (1, [1])]
-    lengths, step = [], 0
-    while step < 200:
-        length, _ = programs.stretch(step, 200)
+    lengths, step = [], begun
+    while step < begun + 200:
+        length, _ = programs.stretch(step, begun + 200)
         lengths.append(length)
         step += length
     assert lengths == [49, 1] * 4
@@ -56,7 +61,7 @@ def test_loops_are_few_and_compiled_together_before_they_are_needed(monkeypatch:
 def test_parts_are_cut_between_groups_or_through_a_large_one(batches: list[int], cuts: list[int]) -> None:
     agents = [DDPG(rule=FrankWolfe(0.1), noise=0.1, batch_size=size) for size in batches]
     ends = [0, *cuts, len(batches)]
-    assert parts_of(agents) == [slice(first, last) for first, last in pairwise(ends)]
+    assert parts_of(agents, toy_plant().spec) == [slice(first, last) for first, last in pairwise(ends)]
 
 
 @pytest.mark.slow  # the toys of the default tests are two parts already, cut between their groups
@@ -69,3 +74,12 @@ def test_agents_of_a_group_that_is_cut_learn_what_they_learn_together(tmp_path: 
         assert train_together(cut) == []
     for one, other in zip(whole, cut, strict=True):
         assert_as_alone(one, other)
+
+
+def test_a_checkpoint_s_parts_are_gone_on_with() -> None:
+    path = Path("state.feasible")
+    assert checkpoint._parts(path, None, 3) == (slice(0, 3),)  # from before there were parts
+    assert checkpoint._parts(path, [2, 3], 3) == (slice(0, 2), slice(2, 3))
+    for wrong in ([2], [3, 2], [0, 3], [], "2", [-1, 3], [1.5, 3]):
+        with pytest.raises(ArchiveError, match=r"state\.feasible: parts must be"):
+            checkpoint._parts(path, wrong, 3)

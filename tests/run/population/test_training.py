@@ -1,5 +1,6 @@
 """Populations from run folders: equal to lone runs, stopped and resumed as a whole; failures stop no other."""
 
+import gc
 import json
 import signal
 import threading
@@ -15,11 +16,13 @@ import pytest
 from feasible.algorithms.description import Plain
 from feasible.run import evaluate
 from feasible.run.disk import checkpoint
+from feasible.run.drive.parts import Plants
 from feasible.run.drive.plant import Steps, VectorPlant
 from feasible.run.drive.population import Population
 from feasible.run.folder import RunFolder, read_metrics
 from feasible.run.launch import new_run
 from feasible.run.policy import load_policy
+from feasible.run.record import Record
 from feasible.run.sweep.accelerator import train_together
 from feasible.run.train import train
 from feasible.run.watch import Watcher
@@ -68,8 +71,12 @@ def _leaves(folder: RunFolder, spec: object) -> list[np.ndarray]:
     return [np.asarray(leaf) for leaf in jax.tree.leaves(load_policy(folder.policy, spec)[1])]  # pyright: ignore[reportArgumentType]
 
 
-def test_killed_and_interrupted_it_ends_the_same(uninterrupted: list[RunFolder], tmp_path: Path) -> None:
-    folders = toy_runs(tmp_path)
+def test_killed_and_interrupted_it_ends_the_same(
+    uninterrupted: list[RunFolder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders, evaluate = toy_runs(tmp_path), Record.evaluate
+    # At once, not beside training: a checkpoint that is due would wait for the evaluation, however long that takes.
+    monkeypatch.setattr(Record, "evaluate", lambda *given, beside: evaluate(*given, beside=False))
     for step in (20, 76):
         with pytest.raises(Killed):
             train_together(folders, At(step, Killed))
@@ -178,6 +185,33 @@ def test_one_that_diverges_stops_no_other(
         if folder != lost:
             assert_equal_runs(folder, other)
     assert all(np.isfinite(line.get("eval/return", 0.0)) for line in read_metrics(lost.metrics))
+
+
+def test_an_environment_that_fails_in_its_thread_ends_all_and_is_not_closed_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step, seen = VectorPlant.step, list[str]()
+
+    def broken(plant: VectorPlant, actions: np.ndarray, number: int) -> Steps:
+        seen.append("step")
+        if plant.first and number == 5:
+            raise OSError("the cable is loose")
+        return step(plant, actions, number)
+
+    monkeypatch.setattr(VectorPlant, "step", broken)
+    monkeypatch.setattr(Plants, "close", lambda _: seen.append("close"))
+    with pytest.raises(OSError, match="the cable is loose"):
+        train_together(toy_runs(tmp_path))
+    assert seen == ["step"] * (len(seen) - 1) + ["close"]
+    assert len(seen) in (10, 11, 12)  # the other part may have begun its sixth step
+
+
+def test_nothing_of_a_population_is_left(uninterrupted: list[RunFolder]) -> None:
+    """Compiled loops keep what they call, where Python's collector cannot look."""
+    assert all(folder.policy.exists() for folder in uninterrupted)
+    gc.collect()
+    assert not [found for found in gc.get_objects() if isinstance(found, Population)]
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("environment")]
 
 
 def test_part_of_a_population_and_a_run_of_it_alone_are_refused(tmp_path: Path) -> None:

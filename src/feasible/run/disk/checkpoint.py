@@ -16,6 +16,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import cast
 
@@ -51,6 +52,8 @@ class Saved:
     """By run."""
     runs: tuple[str, ...] = ()
     """The runs in the order of the agents, relative to their home."""
+    parts: tuple[slice, ...] = ()
+    """The agents of each part of a population."""
 
 
 def home_of(folders: Sequence[RunFolder]) -> Path:
@@ -73,8 +76,13 @@ def save(home: Path, folders: Sequence[RunFolder], driver: Lone | Population) ->
     if driver.plant.restorable:
         arrays |= {f"{ENVIRONMENT}{name}": array for name, array in driver.plant.get_state().items()}
     home.mkdir(parents=True, exist_ok=True)
-    failures = {str(agent): reason for agent, reason in driver.failures.items()}
-    _write(home, folders, arrays, counts, driver.step, failures=failures, tally=driver.tally.as_plain())
+    counted: dict[str, object] = {
+        "failures": {str(agent): reason for agent, reason in driver.failures.items()},
+        "tally": driver.tally.as_plain(),
+    }
+    if isinstance(driver, Population):
+        counted["parts"] = [rows.stop for rows in driver.plant.rows]
+    _write(home, folders, arrays, counts, driver.step, counted=counted)
     for folder, kept, sizes in zip(folders, counts, capacities, strict=True):
         if home != folder.checkpoint:
             folder.join_population(home, driver.step)
@@ -122,8 +130,8 @@ def read(home: Path) -> Saved | None:
         step = _whole(path, "step", description.get("step"))
         if description.get("finished"):
             return Saved(step, finished=True)
-    runs, sizes = cast(list[str], description["runs"]), cast(list[int], description["metrics_sizes"])
-    return Saved(step, False, tuple(sizes), tuple(runs))
+        runs, sizes = cast(list[str], description["runs"]), cast(list[int], description["metrics_sizes"])
+        return Saved(step, False, tuple(sizes), tuple(runs), _parts(path, description.get("parts"), len(runs)))
 
 
 def restore(home: Path, folders: Sequence[RunFolder], driver: Lone | Population) -> bool:
@@ -175,8 +183,7 @@ def _write(
     step: int,
     *,
     finished: bool = False,
-    failures: Mapping[str, str] = {},
-    tally: Mapping[str, object] = {},
+    counted: Mapping[str, object] = {"failures": {}, "tally": {}},
 ) -> None:
     description = {
         "format": FORMAT,
@@ -186,8 +193,7 @@ def _write(
         "runs": [os.path.relpath(folder.path, home) for folder in folders],
         "metrics_sizes": [folder.flush_metrics() for folder in folders],
         "replay_counts": counts,
-        "failures": failures,
-        "tally": tally,
+        **counted,
     }
     write_archive(home / STATE, description, arrays)
 
@@ -250,6 +256,18 @@ def _check(path: Path, description: dict[str, object]) -> None:
             _whole(path, name, value)
     if not len(counts) == len(sizes) == len(cast(list, description["runs"])):
         raise ArchiveError(f"{path}: runs, metrics_sizes and replay_counts are not of as many runs.")
+
+
+def _parts(path: Path, ends: object, runs: int) -> tuple[slice, ...]:
+    """The parts that end there; one where none are told, as before there were any."""
+    if ends is None:
+        return (slice(0, runs),)
+    if not isinstance(ends, list) or not ends:
+        raise ArchiveError(f"{path}: parts must be a list of whole numbers, not {brief(ends)}.")
+    starts = [0, *(_whole(path, "parts", end) for end in ends)]
+    if starts[-1] != runs or any(last <= first for first, last in pairwise(starts)):
+        raise ArchiveError(f"{path}: parts must be the ends of parts of {runs} runs, not {brief(ends)}.")
+    return tuple(slice(first, last) for first, last in pairwise(starts))
 
 
 def _whole(path: Path, name: str, value: object) -> int:

@@ -52,8 +52,7 @@ class Group:
 def grouped(algorithms: Sequence[Algorithm], spec: Spec, first: int = 0) -> list[Group]:
     """Neighbours that are alike, together; the first of them is that agent of the population."""
     groups = []
-    flat = spec.region.hull_dim < spec.region.dim
-    for _, members in groupby(algorithms, key=lambda algorithm: alike(algorithm, flat)):
+    for _, members in groupby(algorithms, key=lambda algorithm: alike(algorithm, _flat(spec))):
         own = tuple(members)
         parts = eqx.partition(merged(own, spec.low.dtype), lambda leaf: isinstance(leaf, np.ndarray))
         groups.append(Group(slice(first, first + len(own)), own, *parts))
@@ -69,14 +68,14 @@ def in_groups(algorithms: Sequence[Algorithm]) -> list[int]:
     )
 
 
-def parts_of(algorithms: Sequence[Algorithm]) -> list[slice]:
-    """Two parts of a population that take turns on the device, or all of it as one.
+def parts_of(algorithms: Sequence[Algorithm], spec: Spec) -> list[slice]:
+    """Return the two parts of a population that take turns on the device, or all of it as one.
 
-    They are cut apart between two groups, which costs nothing but a call to the host in each step; or through the
-    only group, where agents are enough to make up for the further programs.
+    They are cut apart between two groups, which costs nothing but a call to the host per step; or, if there are agents
+    enough to make up for further programs, through a group.
     """
     agents = len(algorithms)
-    kinds = [alike(algorithm, flat=True) for algorithm in algorithms]
+    kinds = [alike(algorithm, _flat(spec)) for algorithm in algorithms]
     cuts = [agent for agent in range(1, agents) if kinds[agent] != kinds[agent - 1]]
     cuts = [agent for agent in cuts if min(agent, agents - agent) >= agents / 4]
     if not cuts and agents >= ENOUGH:
@@ -85,3 +84,7 @@ def parts_of(algorithms: Sequence[Algorithm]) -> list[slice]:
         return [slice(0, agents)]
     cut = min(cuts, key=lambda agent: abs(2 * agent - agents))
     return [slice(0, cut), slice(cut, agents)]
+
+
+def _flat(spec: Spec) -> bool:
+    return spec.region.hull_dim < spec.region.dim

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from gymnasium.vector import VectorEnv
 from jaxtyping import Float
 
 from feasible.constraints import ConstrainedVectorEnv
@@ -14,7 +13,7 @@ from feasible.run.drive.plant import Steps, VectorPlant
 class Plants:
     """The copies of a population's environment, in one part or more, each a vector of its own.
 
-    >>> plants = Plants(lambda copies: registry.make_vec("halfcheetah", copies, threads=15), parts_of(algorithms))
+    >>> plants = Plants(lambda copies: registry.make_vec("halfcheetah", copies, threads=15), parts_of(algorithms, spec))
     >>> seen = plants.reset(seeds)                    # of all copies
     >>> steps = plants.of[0].step(actions[plants.rows[0]], 1)
     """
@@ -36,9 +35,9 @@ class Plants:
         self.copies = rows[-1].stop
         self.spec, self.wire, self.constraint = self.of[0].spec, self.of[0].wire, self.of[0].constraint
 
-    @property
-    def envs(self) -> list[VectorEnv]:
-        return [plant.env for plant in self.of]
+    def close(self) -> None:
+        for plant in self.of:
+            plant.env.close()
 
     def reset(self, seeds: Sequence[int], step: int = 0) -> Float[np.ndarray, "copies o"]:
         """Start an episode in every copy, each as the single environment with its seed does; `step` have been made."""

@@ -66,7 +66,7 @@ class Steps(NamedTuple):
 
     def of(self, copy: int) -> str:
         """Whose something is, where there are several."""
-        return f" of copy {self.first + copy}" if len(self.packets) > 1 else ""
+        return f" of copy {self.first + copy}" if len(self.packets) > 1 or self.first else ""
 
 
 class Plant(ABC, Generic[Kind]):
@@ -98,7 +98,7 @@ class Plant(ABC, Generic[Kind]):
         self._wrapper.forget()
         seen = np.array(self._restart(seeds, step), np.float32)  # some vectors give the same array again and again
         for copy, row in enumerate(seen):
-            of = f" of copy {self.first + copy}" if self.copies > 1 else ""
+            of = f" of copy {self.first + copy}" if self.copies > 1 or self.first else ""
             fault = observed_fault(row, 0.0, step, of, self._layout)
             if fault is not None:
                 raise fault
@@ -211,7 +211,9 @@ class VectorPlant(Plant[VectorEnv]):
             self.wire.seen(packets)[ended] = self._begin_again(ended, self.wire.next_obs(packets), step)
         elif ended.any():
             for copy in np.flatnonzero(ended):
-                self.wire.next_obs(packets)[copy] = self._final(infos["final_obs"][copy], step, f" of copy {copy}")
+                self.wire.next_obs(packets)[copy] = self._final(
+                    infos["final_obs"][copy], step, f" of copy {self.first + copy}"
+                )
         return Steps(self.wire, packets, np.array(rewards), ended, self._layout, self.first)
 
     def _begin_again(self, ended: Bool[np.ndarray, " copies"], before: NDArray, step: int) -> NDArray:

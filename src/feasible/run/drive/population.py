@@ -54,8 +54,9 @@ class Population:
         """What the actions were chosen on."""
         self._stepping = ThreadPoolExecutor(1, "environment")
         self._steps: list[Steps] = []
+        """By part: the present step, of those that have made it."""
         self._told: list[Float[np.ndarray, "part r"]] = []
-        """Of the parts that have made the present step, and of those whose reports on it have come."""
+        """By part: the report on it, of those that have sent theirs."""
 
     @property
     def live(self) -> Bool[np.ndarray, " agents"]:
@@ -123,13 +124,15 @@ class Population:
         self.plant.reset(self.seeds)
 
     def advance(self, until: int, made: Callable[[int], None] = lambda step: None) -> None:
-        """Make steps until `until` have been made in all; `made` hears of each. Ends early when no agent is left."""
+        """Step until `until` total steps, calling `made(step)` after each. Ends early when no agent is left."""
         while self.step < until and not self.halted and self.live.any():
             self._stretch(until, made)
 
     def _stretch(self, until: int, made: Callable[[int], None]) -> None:
         """Make some steps in one dispatch of a program."""
         length, loop = self.programs.stretch(self.step, until)
+        if self.halted:  # while it was compiled
+            return
         last, parts, told, errors = self.step + length, len(self.plant.of), False, list[BaseException]()
         packets = [np.zeros((plant.copies, self.plant.wire.packet), np.float32) for plant in self.plant.of]
         self._steps, self._told = [], []
@@ -156,20 +159,32 @@ class Population:
             return packets[part]
 
         self.programs.exchange = exchange
-        self._leaves, report = loop(self._leaves)
-        numbers = np.asarray(report)
-        self._stepping.submit(int).result()  # no copy is making a step any more
+        try:
+            self._leaves, report = loop(self._leaves)
+            numbers = np.asarray(report)
+        finally:
+            self._stepping.submit(int).result()  # no copy is making a step any more
+            self.programs.forget_exchange()
         if errors:
             raise errors[0]
         if self.live.any():
             self._take(parts - 1, numbers, last, self.programs.program(last).metered)
 
     def _begin_step(self, part: int, number: int) -> Callable[[], Steps]:
-        """Let the copies of a part make a step, in a thread if there are others; what waits for it."""
+        """Let the copies of a part make a step, in a thread if there are others. Return what waits for it."""
         plant, actions = self.plant.of[part], self._actions[self.plant.rows[part]].copy()  # its own, to write to
-        if len(self.plant.of) == 1:
-            return lambda: plant.step(actions, number)
-        return self._stepping.submit(plant.step, actions, number).result
+
+        def step() -> Steps:
+            with jax.default_device(jax.local_devices(backend="cpu")[0]):  # the other has enough to do
+                return plant.step(actions, number)
+
+        return step if len(self.plant.of) == 1 else self._stepping.submit(step).result
+
+    def close(self) -> None:
+        """End its threads and close its environments, of which none is making a step."""
+        self.programs.close()
+        self._stepping.shutdown()
+        self.plant.close()
 
     def fail(self, agent: int, reason: Exception) -> None:
         """Leave an agent out: its numbers stay as they are, its copy of the environment idles."""
@@ -185,7 +200,7 @@ class Population:
         return lambda obs: self.programs.act(policies, obs, episodes)
 
     def _count(self, part: int, steps: Steps) -> bool:
-        """Accept what the copies of a part have seen; whether all have made the step then."""
+        """Accept what the copies of a part have seen. Return whether every part has now made the step."""
         rows = self.plant.rows[part]
         self._seen[rows] = steps.seen
         for own, fault in steps.faults(self.step + 1).items():

@@ -43,6 +43,7 @@ LOOPS = 2
 LONGEST = 50  # steps of one loop: nothing is saved by more, and what halts a population waits for the end of one
 WIDEST = 4  # programs of a cycle: all of them are compiled together
 FARTHEST = 50_000  # steps: a look at one takes some microseconds
+QUIET = 3  # ends without a further loop, after which none is looked for
 COMPILED = 4  # loops at a time; XLA mostly has one core busy with each
 
 
@@ -99,16 +100,24 @@ class PopulationPrograms:
         self._compiled_act = ToldOnce("the policies", jax.jit(self._act, static_argnums=2))
 
     def prepare(self, step: int, ends: Iterable[int]) -> None:
-        """Begin to compile what follows `step` steps until every update has had its turn, all at the same time.
+        """Begin to compile the loops that follow `step` steps, all at the same time.
 
-        Steps are made in stretches, each to the next of `ends`.
+        Steps are made in stretches, each to the next of `ends`. The search goes on until every update has had its turn
+        and a few ends have brought no further loop.
         """
-        last = min(self._schedule.known + LONGEST, step + FARTHEST)
+        known, last, quiet = self._schedule.known(step), step + FARTHEST, 0
         for until in ends:
-            while step < min(until, last):
+            before = sum(map(len, self.loops.values()))
+            while step < until:
                 step += self._planned(step, until)[0]
-            if step < until:
+            quiet = quiet + 1 if sum(map(len, self.loops.values())) == before else 0
+            if (step >= known and quiet >= QUIET) or step >= last:
                 break
+
+    def close(self) -> None:
+        """Compile no more than what is being compiled now, unless it is asked for again."""
+        self._compiling.shutdown(wait=False, cancel_futures=True)
+        self._compiling = ThreadPoolExecutor(COMPILED, "compiling")
 
     def stretch(self, step: int, until: int) -> tuple[int, Loop]:
         """The loop that follows `step` steps: how many of the steps up to `until` it makes, and the loop."""
@@ -135,9 +144,13 @@ class PopulationPrograms:
         if not steps:
             cycle, steps = cycle[:1], 1
             loops = self.loops.setdefault(cycle, {})
-        if steps not in loops:
+        if steps not in loops or loops[steps].cancelled():
             loops[steps] = self._compiling.submit(self._loop, cycle, steps)
         return steps, loops[steps]
+
+    def forget_exchange(self) -> None:
+        """Let go of who exchanged: compiled loops keep this object, and so would keep them and their memory."""
+        self.exchange = _no_exchange
 
     def asked(self, part: int, report: Float[np.ndarray, "agents r"]) -> Float[np.ndarray, "agents packet"]:
         """What the device calls: the exchange of the loop that runs."""

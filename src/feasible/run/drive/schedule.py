@@ -72,10 +72,9 @@ class Schedule(Generic[Made]):
         self._period = math.lcm(*(every for a in algorithms for every in a.intervals.values()))
         self._by_phase: dict[int, Made] = {}
 
-    @property
-    def known(self) -> int:
-        """The step after which no program follows that has not followed before."""
-        return self._settled + self._period
+    def known(self, step: int) -> int:
+        """The step after which no program follows that has not followed before, of a run that begins after `step`."""
+        return max(self._settled, step) + self._period
 
     def program(self, step: int) -> Made:
         """The program that follows environment step `step`."""
