@@ -26,8 +26,8 @@ PRECISIONS = [jnp.float64, jnp.float32]
 # which tests/solve/test_splitting.py asks about three parts; `AllocationAtMost_40` has that of `weighted_l1_24`,
 # `polytope_0_equalities` that of `polytope_1_equalities`, and `Allocation_5` is the hull of `IntegerAllocation_5`.
 SELDOM = ("weighted_l1_and_ellipsoid", "AllocationAtMost_40", "polytope_0_equalities", "Allocation_5")
-# In float32 one family for each kernel, but for those of polytopes and of many coordinates: tests/solve/test_qp.py,
-# test_lp.py and test_breakpoints.py ask these so by themselves.
+# In float32 one family for each kernel, but for those of polytopes, of intersections and of many coordinates:
+# tests/solve/test_qp.py, test_lp.py, test_splitting.py and test_breakpoints.py ask these so by themselves.
 ON_A_BUDGET = ("positive_power", "half_space", "AllocationAtMost_5")
 LONG = ("allocation_and_ball", "polytope_1_equalities", "weighted_l1_24", "Allocation_40", *ON_A_BUDGET)
 # These have the kernels of `weighted_l1_6`, `weighted_l1_24` and `ellipsoid`.
@@ -52,7 +52,12 @@ each_family_in_float32 = pytest.mark.parametrize(
 each_family_and_precision = pytest.mark.parametrize(
     ("family", "dtype"),
     [
-        pytest.param(f, d, id=f"{f.name}-{d.__name__}", marks=_marks(f, long=d == jnp.float32 and f.name in LONG))
+        pytest.param(
+            f,
+            d,
+            id=f"{f.name}-{d.__name__}",
+            marks=_marks(f, long=d == jnp.float32 and f.name in (*LONG, "ellipsoid")),
+        )
         for f in FAMILIES
         for d in PRECISIONS
     ],
