@@ -108,9 +108,9 @@ def test_the_baseline_s_cells_move_by_adam_along_the_critic_s_gradient() -> None
     algorithm = eqx.tree_at(lambda a: a.rule, fwpo(table_rate=0.5), PolicyGradient())
     state = lively(algorithm)
     moved, _ = jax.jit(partial(algorithm.update, due=frozenset({"table"})))(state, SPEC, jax.random.key(1))
-    for allocation, theta, new in zip(ALLOCATIONS, np.asarray(state.table), np.asarray(moved.table), strict=True):
+    for allocation, theta, after in zip(ALLOCATIONS, np.asarray(state.table), np.asarray(moved.table), strict=True):
         g = action_gradient(state.critic, allocation, theta)
-        np.testing.assert_allclose(new, theta + 0.5 * np.sign(g), atol=1e-3)
+        np.testing.assert_allclose(after, theta + 0.5 * np.sign(g), atol=1e-3)
 
 
 def random_transition(rng: np.random.Generator, proposed: NDArray) -> Transition:

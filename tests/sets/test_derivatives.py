@@ -10,7 +10,7 @@ from jaxtyping import Array
 from feasible.sets import ActionSet, Ball, Box, Polytope, PositivePowerBox, WeightedL1Box, WeightedL1EllipsoidBox
 from tests.one_by_one import one_by_one
 from tests.sets.cases import at_points, built, case, each_family_in_float32
-from tests.sets.cases import each_family as each
+from tests.sets.cases import each_kernel as each
 from tests.sets.families import Family
 
 COUNT = 40

@@ -46,7 +46,9 @@ def fwpo(mdp: FiniteMDP, sets: ActionSet, initial: Policy, iterations: int) -> t
     """
     if initial.shape != (mdp.states, sets.dim):
         raise ValueError(f"fwpo: initial must have shape {(mdp.states, sets.dim)}, not {initial.shape}.")
-    require("fwpo", _inside(sets, initial), "initial must lie in the feasible set of every state", InfeasibleActionError)
+    require(
+        "fwpo", _inside(sets, initial), "initial must lie in the feasible set of every state", InfeasibleActionError
+    )
     return _run(mdp, sets, initial, iterations)
 
 
