@@ -103,8 +103,8 @@ def test_the_actor_follows_the_first_of_two_critics() -> None:
     plain, twin = small(PolicyGradient()), small(PolicyGradient(), twin=True)
     state = filled(twin)
     assert isinstance(state.critic, Twin)
-    first = eqx.tree_at(lambda s: s.layers, Critic(3, 2, (8, 6), "relu", jax.random.key(0)), state.critic.layers)
-    first = eqx.tree_at(lambda s: s.action_weight, first, state.critic.action_weight)
+    first = eqx.filter_eval_shape(Critic, 3, 2, (8, 6), "relu", jax.random.key(0))
+    first = eqx.tree_at(lambda s: (s.layers, s.action_weight), first, (state.critic.layers, state.critic.action_weight))
     alone = eqx.tree_at(lambda s: s.critic, state, first)
     batch = drawn_from(state.replay, twin.batch_size, jax.random.key(1), SPEC)
     found, expected = (jax.jit(a.actor_gradient)(s, SPEC, batch)[0] for a, s in ((twin, state), (plain, alone)))
@@ -129,14 +129,16 @@ def test_an_averaged_policy_is_used_and_the_actor_explores() -> None:
     average = state.target_actor
     for step in range(4):
         state, _ = jax.jit(plain.update, static_argnames="due")(state, SPEC, jax.random.key(step), due=BOTH)
-        average = jax.tree.map(lambda old, new: old + plain.target_ratio * (new - old), average, state.actor)
+        average, actor = (jax.tree.map(np.asarray, net) for net in (average, state.actor))
+        average = jax.tree.map(lambda old, new: old + plain.target_ratio * (new - old), average, actor)
     for mine, theirs in zip(jax.tree.leaves(averaged.policy(state)), jax.tree.leaves(average), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
     obs = jnp.asarray([0.3, -0.2, 0.5])
 
     def proposed(algorithm: DDPG, *, explore: bool) -> np.ndarray:
         policy = algorithm.policy(state, explore=explore)
-        return np.asarray(algorithm.act(policy, SPEC, obs, jax.random.key(9), explore=explore).proposed)
+        act = jax.jit(algorithm.act, static_argnames="explore")
+        return np.asarray(act(policy, SPEC, obs, jax.random.key(9), explore=explore).proposed)
 
     np.testing.assert_array_equal(proposed(averaged, explore=True), proposed(plain, explore=True))
     low, high = np.asarray(SPEC.low), np.asarray(SPEC.high)
@@ -265,7 +267,7 @@ class TestUpdate:
     def test_the_critic_s_step_is_adam_s_on_numeric_derivatives(
         self, before: DDPGState, after: dict[str, DDPGState]
     ) -> None:
-        batch = draw(before.replay, self.algorithm.batch_size, jax.random.key(6), SPEC)
+        batch = drawn_from(before.replay, self.algorithm.batch_size, jax.random.key(6), SPEC)
         loss = jax.jit(lambda critic: self.algorithm.critic_loss(critic, before, SPEC, batch, jax.random.key(2))[0])
         where = lambda critic: critic.action_weight  # noqa: E731
         old, new = where(before.critic), np.asarray(where(after["critic"].critic))

@@ -135,8 +135,24 @@ def test_gauges_are_those_of_the_formulas(name: str) -> None:
     np.testing.assert_allclose(gauges(ways), known.gauge(ways), rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["interval", "ball-2", "allocation-hull-2"])
-@pytest.mark.parametrize("head", [AlphaHead(), RadialHead(), TruncatedHead(256)], ids=lambda h: type(h).__name__)
+HEADS = (AlphaHead(), RadialHead(), TruncatedHead(256))
+# Each head and each set is asked by default, but not each pair.
+LONG = (("AlphaHead", "allocation-hull-2"), ("RadialHead", "ball-2"), ("TruncatedHead", "interval"))
+
+
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        pytest.param(
+            head,
+            name,
+            id=f"{type(head).__name__}-{name}",
+            marks=[pytest.mark.slow] if (type(head).__name__, name) in LONG else [],
+        )
+        for head in HEADS
+        for name in ("interval", "ball-2", "allocation-hull-2")
+    ],
+)
 def test_samples_have_the_density_that_comes_with_them(name: str, head: AlphaHead | RadialHead | TruncatedHead) -> None:
     """Kolmogorov and Smirnov's distance of the samples' gauges from what quadrature says of them."""
     known = KNOWN[name]

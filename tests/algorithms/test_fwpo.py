@@ -19,16 +19,17 @@ ITERATIONS = 10_000
 
 
 def boxes(rng: np.random.Generator) -> ActionSet:
-    return jax.vmap(Box)(-rng.random((STATES, ACTIONS)), rng.random((STATES, ACTIONS)))
+    return jax.jit(jax.vmap(Box))(-rng.random((STATES, ACTIONS)), rng.random((STATES, ACTIONS)))
 
 
 def balls(rng: np.random.Generator) -> ActionSet:
     """The first is a point."""
-    return jax.vmap(Ball)(rng.normal(size=(STATES, ACTIONS)), np.array([0.0, 0.3, 1.0, 2.0]))
+    return jax.jit(jax.vmap(Ball))(rng.normal(size=(STATES, ACTIONS)), np.array([0.0, 0.3, 1.0, 2.0]))
 
 
 def allocations(rng: np.random.Generator) -> ActionSet:
-    return jax.vmap(lambda high: Allocation(1.0, jnp.zeros(ACTIONS), high))(0.5 + rng.random((STATES, ACTIONS)))
+    highs = 0.5 + rng.random((STATES, ACTIONS))
+    return jax.jit(jax.vmap(lambda high: Allocation(1.0, jnp.zeros(ACTIONS), high)))(highs)
 
 
 def polytopes(rng: np.random.Generator) -> ActionSet:
@@ -153,19 +154,21 @@ def test_a_known_optimum_is_found() -> None:
     """Every reward rises along its wave within the ball, and transitions do not depend on the action."""
     waves = np.array([[1.0, 0.0], [-0.6, 0.8], [0.0, -1.0]])
     base = np.array([[0.2, 0.3, 0.5], [0.5, 0.5, 0.0], [0.1, 0.1, 0.8]])
-    mdp = SineMDP(waves[:, None], np.zeros((3, 1)), np.full((3, 1), 0.5), base, np.zeros((3, 1, 3)), 0.2, [1 / 3] * 3)
-    sets = jax.vmap(lambda radius: Ball(np.zeros(2), radius))(np.array([0.4, 0.8, 1.2]))
+    mdp = jax.jit(SineMDP)(
+        waves[:, None], np.zeros((3, 1)), np.full((3, 1), 0.5), base, np.zeros((3, 1, 3)), 0.2, [1 / 3] * 3
+    )
+    sets = jax.jit(jax.vmap(lambda radius: Ball(np.zeros(2), radius)))(np.array([0.4, 0.8, 1.2]))
     final, _ = fwpo(mdp, sets, centres(sets), ITERATIONS)
     np.testing.assert_allclose(final, waves * [[0.4], [0.8], [1.2]], rtol=0, atol=0.02)
     expected = np.linalg.solve(np.eye(3) - 0.2 * base, 0.5 + 0.5 * np.sin([0.4, 0.8, 1.2])).mean()
-    assert float(performance(mdp, final)) == pytest.approx(expected, abs=1e-3)
+    assert float(jax.jit(performance)(mdp, final)) == pytest.approx(expected, abs=1e-3)
 
 
 def test_a_step_goes_no_further_than_the_vertex() -> None:
     """Slow waves are nearly linear: without the minimum the step would be 101 times too long."""
-    mdp = SineMDP(np.full((1, 1, 2), 1e-3), [[0.0]], [[0.5]], [[1.0]], np.zeros((1, 1, 1)), 0.1, [1.0])
-    sets = jax.vmap(Box)(-np.ones((1, 2)), np.ones((1, 2)))
-    np.testing.assert_allclose(step_rates(mdp, sets) * 1e-3, 101.25)
+    mdp = jax.jit(SineMDP)(np.full((1, 1, 2), 1e-3), [[0.0]], [[0.5]], [[1.0]], np.zeros((1, 1, 1)), 0.1, [1.0])
+    sets = jax.jit(jax.vmap(Box))(-np.ones((1, 2)), np.ones((1, 2)))
+    np.testing.assert_allclose(np.asarray(jax.jit(step_rates)(mdp, sets)) * 1e-3, 101.25)
     final, trace = fwpo(mdp, sets, jnp.zeros((1, 2)), 2)
     np.testing.assert_array_equal(final, [[1.0, 1.0]])
     np.testing.assert_array_equal(trace.step_sizes[0], [1.0])
@@ -174,8 +177,8 @@ def test_a_step_goes_no_further_than_the_vertex() -> None:
 
 def test_a_process_without_choice_stays_finite() -> None:
     still = np.zeros((2, 1, 2))
-    mdp = SineMDP(still, still[..., 0], still[..., 0], np.full((2, 2), 0.5), still, 0.5, [0.5, 0.5])
-    sets = jax.vmap(Box)(-np.ones((2, 2)), np.ones((2, 2)))
+    mdp = jax.jit(SineMDP)(still, still[..., 0], still[..., 0], np.full((2, 2), 0.5), still, 0.5, [0.5, 0.5])
+    sets = jax.jit(jax.vmap(Box))(-np.ones((2, 2)), np.ones((2, 2)))
     start = jnp.full((2, 2), 0.25)
     final, trace = fwpo(mdp, sets, start, 3)
     np.testing.assert_array_equal(final, start)
@@ -184,7 +187,7 @@ def test_a_process_without_choice_stays_finite() -> None:
 
 def test_a_start_outside_is_refused() -> None:
     mdp = process(0.3)
-    sets = jax.vmap(Box)(np.zeros((STATES, ACTIONS)), np.ones((STATES, ACTIONS)))
+    sets = jax.jit(jax.vmap(Box))(np.zeros((STATES, ACTIONS)), np.ones((STATES, ACTIONS)))
     with pytest.raises(InfeasibleActionError, match="feasible set of every state"):
         fwpo(mdp, sets, jnp.full((STATES, ACTIONS), 2.0), 1)
     with pytest.raises(ValueError, match="shape"):

@@ -16,7 +16,7 @@ from feasible.algorithms.base import Decision, Spec, Transition
 from feasible.algorithms.fwpo_critic import BikeTable, TableState
 from feasible.algorithms.nets import Critic
 from feasible.sets import IntegerAllocation
-from tests.algorithms.plain import critic_value
+from tests.algorithms.plain import critic_value, new
 
 STATIONS = IntegerAllocation(90.0, np.zeros(3, np.float32), np.full(3, 35.0, np.float32))
 SPEC = Spec(7, jnp.zeros(3, jnp.float32), jnp.full(3, 35.0, jnp.float32), lambda obs: STATIONS, 100)
@@ -31,7 +31,7 @@ def fwpo(**settings: object) -> BikeTable:
 
 def lively(algorithm: BikeTable) -> TableState:
     """A state whose critic prefers different corners in different cells, and whose table is feasible at random."""
-    state = algorithm.init(jax.random.key(0), SPEC)
+    state = new(algorithm, SPEC)
     rng = np.random.default_rng(0)
     mixes = rng.dirichlet(np.ones(len(ALLOCATIONS)), size=len(ALLOCATIONS))
     table = jnp.asarray(mixes @ ALLOCATIONS, jnp.float32)
@@ -61,7 +61,7 @@ def test_there_are_136_cells_each_found_by_its_allocation() -> None:
 
 
 def test_the_table_starts_where_the_authors_starts() -> None:
-    state = fwpo().init(jax.random.key(0), SPEC)
+    state = new(fwpo(), SPEC)
     np.testing.assert_array_equal(state.table, np.tile([20.0, 35.0, 35.0], (136, 1)))
     np.testing.assert_array_equal(state.table, state.target_table)
 
@@ -108,9 +108,9 @@ def test_the_baseline_s_cells_move_by_adam_along_the_critic_s_gradient() -> None
     algorithm = eqx.tree_at(lambda a: a.rule, fwpo(table_rate=0.5), PolicyGradient())
     state = lively(algorithm)
     moved, _ = jax.jit(partial(algorithm.update, due=frozenset({"table"})))(state, SPEC, jax.random.key(1))
-    for allocation, theta, new in zip(ALLOCATIONS, np.asarray(state.table), np.asarray(moved.table), strict=True):
+    for allocation, theta, after in zip(ALLOCATIONS, np.asarray(state.table), np.asarray(moved.table), strict=True):
         g = action_gradient(state.critic, allocation, theta)
-        np.testing.assert_allclose(new, theta + 0.5 * np.sign(g), atol=1e-3)
+        np.testing.assert_allclose(after, theta + 0.5 * np.sign(g), atol=1e-3)
 
 
 def random_transition(rng: np.random.Generator, proposed: NDArray) -> Transition:
@@ -128,7 +128,7 @@ def test_the_critic_s_loss_is_that_of_a_plain_loop_and_its_target_follows() -> N
     state, rng, observe = lively(algorithm), np.random.default_rng(1), jax.jit(algorithm.observe)
     for _ in range(20):
         state = observe(state, SPEC, random_transition(rng, rng.uniform(0, 35, 3)))
-    batch, errors = algorithm.batch(state.replay, SPEC, jax.random.key(2)), []
+    batch, errors = jax.jit(algorithm.batch)(state.replay, SPEC, jax.random.key(2)), []
     for i in range(8):
         bikes, after = np.asarray(batch.obs[i])[3:6], np.asarray(batch.next_obs[i])[3:6]
         cell = int(np.flatnonzero((after == ALLOCATIONS).all(1))[0])
@@ -139,19 +139,20 @@ def test_the_critic_s_loss_is_that_of_a_plain_loop_and_its_target_follows() -> N
     moved, metrics = update(state, SPEC, jax.random.key(2))
     assert float(metrics["critic/loss"]) == pytest.approx(np.mean(np.square(errors)), rel=1e-4)
     np.testing.assert_array_equal(moved.table, state.table)
-    new, old, target = (
+    online, old, target = (
         np.asarray(s.layers[0].weight) for s in (moved.critic, state.target_critic, moved.target_critic)
     )
-    np.testing.assert_allclose(target, 0.9 * old + 0.1 * new, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(target, 0.9 * old + 0.1 * online, rtol=1e-4, atol=1e-6)
 
 
 def test_the_target_table_is_a_copy_when_due() -> None:
     algorithm = fwpo()
     state = lively(algorithm)
-    copied, metrics = algorithm.update(state, SPEC, jax.random.key(0), frozenset({"target_table"}))
+    update = jax.jit(algorithm.update, static_argnames="due")
+    copied, metrics = update(state, SPEC, jax.random.key(0), due=frozenset({"target_table"}))
     np.testing.assert_array_equal(copied.target_table, state.table)
     assert not metrics
-    both, _ = algorithm.update(state, SPEC, jax.random.key(0), frozenset({"table", "target_table"}))
+    both, _ = update(state, SPEC, jax.random.key(0), due=frozenset({"table", "target_table"}))
     np.testing.assert_array_equal(both.target_table, both.table)
     assert not np.array_equal(both.table, state.table)
     assert fwpo().intervals == {"critic": 25, "table": 50, "target_table": 100}
@@ -160,7 +161,7 @@ def test_the_target_table_is_a_copy_when_due() -> None:
 def test_shaping_is_the_distance_to_the_hull() -> None:
     algorithm, rng = fwpo(shaping=2.0), np.random.default_rng(3)
     transition = random_transition(rng, np.array([25.0, 25.0, 25.0]))
-    state = algorithm.observe(algorithm.init(jax.random.key(0), SPEC), SPEC, transition)
+    state = jax.jit(algorithm.observe)(new(algorithm, SPEC), SPEC, transition)
     # (25, 25, 25) is 5 bikes a station short: its projection is (30, 30, 30).
     assert float(state.replay.rows[0, -2]) == pytest.approx(float(transition.reward) - 2 * 75**0.5, rel=1e-5)
 
@@ -182,7 +183,7 @@ def test_one_in_ten_proposals_is_any_allocation() -> None:
     executed = np.asarray(decision.executed)
     np.testing.assert_array_equal(executed, np.round(executed))
     np.testing.assert_array_equal(executed.sum(1), 90)
-    calm = algorithm.act(algorithm.policy(state), SPEC, obs, keys[0], explore=False)
+    calm = jax.jit(partial(algorithm.act, explore=False))(algorithm.policy(state), SPEC, obs, keys[0])
     np.testing.assert_array_equal(calm.proposed, state.table[40])
 
 

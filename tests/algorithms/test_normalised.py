@@ -161,9 +161,9 @@ class Thousands(SavedDrift):
 
 @pytest.mark.parametrize("make", [fs.NFWPO, pytest.param(fs.SAC, marks=pytest.mark.slow)])
 def test_files_and_exports_hold_the_statistics(make: type[fs.NFWPO], tmp_path: Path) -> None:
-    """In use they stay as training left them, and no action that is executed is outside the raw constraint's set."""
+    """In use they stay as 120 steps left them, and no action that is executed is outside the raw constraint's set."""
     env = fs.constrain(Thousands(), force)
-    agent = make(env, warmup=10, batch_size=16, replay_size=100, hidden_layers=(8,), normalised=True).learn(120)  # pyright: ignore[reportArgumentType]
+    agent = make(env, warmup=120, batch_size=16, replay_size=100, hidden_layers=(8,), normalised=True).learn(120)  # pyright: ignore[reportArgumentType]
     statistics = agent.policy[1]
     assert isinstance(statistics, Statistics)
     assert int(statistics.count) == 120

@@ -117,11 +117,12 @@ def trained(algorithm: Algorithm, spec: Spec, steps: int, scale: float = 1.0) ->
     )
 
 
-# By default one of each kind; the others are the same code with other factors.
+# By default one of each kind; the others are the same code with other factors. SAC without a density of its own learns
+# a probe in test_sac.py and test_normalised.py.
 LONGER = (
     *("ddpg-shaping", "td3-projection", "td3-proposed", "td3-optlayer", "td3-nfwpo", "sac-proposed", "sac-alpha"),
     *("ppo-radial", "ppo-truncated", "trpo-capg", "sac-projection", "td3-radial"),
-    *("ddpg-projection", "ppo-projection"),
+    *("ddpg-projection", "ddpg-optlayer", "ppo-projection", "sac-radial"),
 )
 
 

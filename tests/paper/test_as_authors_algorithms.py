@@ -24,7 +24,7 @@ from feasible.paper.as_authors import (
 )
 from feasible.paper.as_authors.algorithms import integer_allocations
 from feasible.sets import Allocation, Ball, Box, IntegerAllocation
-from tests.algorithms.plain import actor_output, ball_task, random_transition
+from tests.algorithms.plain import actor_output, ball_task, new, random_transition
 
 SPEC = ball_task()
 BOTH = frozenset({"actor", "critic"})
@@ -77,7 +77,7 @@ class TestNetworks:
     @pytest.mark.parametrize(("least", "most"), [(10.0, 35.0), (-100.0, 100.0)])
     def test_outputs_span_a_range_of_their_own(self, least: float, most: float) -> None:
         algorithm = small(AuthorsDDPG, output_range=(least, most))
-        actor = algorithm.init(jax.random.key(0), SPEC).actor
+        actor = new(algorithm, SPEC).actor
         for obs in np.random.default_rng(0).normal(size=(5, 3)):
             expected = actor_output(actor, obs, np.full(2, least), np.full(2, most))
             np.testing.assert_allclose(actor(jnp.asarray(obs), SPEC.low, SPEC.high), expected, rtol=1e-12)
@@ -85,7 +85,7 @@ class TestNetworks:
     def test_the_loss_is_a_mean_over_entries(self) -> None:
         wide = Spec(3, -jnp.ones(4), jnp.ones(4), lambda obs: Box(-jnp.ones(4), jnp.ones(4)))
         ours, theirs = small(DDPG), small(AuthorsDDPG, loss_over_entries=True)
-        state = ours.init(jax.random.key(0), wide)
+        state = new(ours, wide)
         batch = draw(Replay(numbered(16), jnp.int32(3)), ours.batch_size, jax.random.key(1), wide)
         core, mine = (leaves(jax.jit(a.actor_gradient)(state, wide, batch)[0]) for a in (ours, theirs))
         # mean over b and n of (a - r)^2 has 2/n times the gradient of 1/(2 b) sum (a - r)^2.
@@ -227,7 +227,7 @@ class TestTable:
 
     def test_the_target_critic_is_random_and_never_moves(self) -> None:
         algorithm = replace(as_authors("bss-3", "fwpo"), replay_size=8)
-        state = algorithm.init(jax.random.key(0), BIKES)
+        state = new(algorithm, BIKES)
         assert not equal(state.critic, state.target_critic)
         obs = jnp.asarray([1, 2, 3, 30, 30, 30, 9], jnp.float32)
         no, bikes = jnp.zeros((), bool), obs[3:6]
@@ -246,7 +246,7 @@ class TestTable:
         algorithm, bikes = self.small(odd_observation=True), jnp.asarray([27, 28, 35], jnp.float32)
         np.testing.assert_array_equal(algorithm.judged_at(BIKES, bikes), [7, 7, 7, 27, 28, 35, 7])
         np.testing.assert_array_equal(self.small().judged_at(BIKES, bikes), [0, 0, 0, 27, 28, 35, 0])
-        state = algorithm.init(jax.random.key(0), BIKES)
+        state = new(algorithm, BIKES)
         assert state.critic.layers[0].weight.shape == (7, 30)
         # The table's move is the core's with the critic's demand and time fixed at the index.
         moved, _ = jax.jit(partial(algorithm.update, due=frozenset({"table"})))(state, BIKES, jax.random.key(1))

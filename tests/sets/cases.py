@@ -25,13 +25,13 @@ PRECISIONS = [jnp.float64, jnp.float32]
 # Those left to the long tests are made of what others ask: `weighted_l1_and_ellipsoid` has the kernel of `ellipsoid`,
 # which tests/solve/test_splitting.py asks about three parts; `AllocationAtMost_40` has that of `weighted_l1_24`,
 # `polytope_0_equalities` that of `polytope_1_equalities`, and `Allocation_5` is the hull of `IntegerAllocation_5`.
-SELDOM = ("weighted_l1_and_ellipsoid", "AllocationAtMost_40", "polytope_0_equalities", "Allocation_5")
-# In float32 one family for each kernel, but for those of polytopes and of many coordinates: tests/solve/test_qp.py,
-# test_lp.py and test_breakpoints.py ask these so by themselves.
+# `Allocation_40` has that hull and the kernel of `weighted_l1_24`, `allocation_and_ball` the kernel of `ellipsoid`.
+SELDOM = ("weighted_l1_and_ellipsoid", "allocation_and_ball", "polytope_0_equalities")
+SELDOM += ("Allocation_5", "Allocation_40", "AllocationAtMost_40")
+# In float32 one family for each kernel, but for those of polytopes, of intersections and of many coordinates:
+# tests/solve/test_qp.py, test_lp.py, test_splitting.py and test_breakpoints.py ask these so by themselves.
 ON_A_BUDGET = ("positive_power", "half_space", "AllocationAtMost_5")
-LONG = ("allocation_and_ball", "polytope_1_equalities", "weighted_l1_24", "Allocation_40", *ON_A_BUDGET)
-# These have the kernels of `weighted_l1_6`, `weighted_l1_24` and `ellipsoid`.
-SAME_KERNEL = (*ON_A_BUDGET, "Allocation_40", "allocation_and_ball")
+LONG = ("polytope_1_equalities", "weighted_l1_24", *ON_A_BUDGET)
 
 
 def _marks(family: Family, *, long: bool) -> list[pytest.MarkDecorator]:
@@ -44,7 +44,7 @@ each_family = pytest.mark.parametrize(
     "family", [pytest.param(f, id=f.name, marks=_marks(f, long=False)) for f in FAMILIES]
 )
 each_kernel = pytest.mark.parametrize(
-    "family", [pytest.param(f, id=f.name, marks=_marks(f, long=f.name in SAME_KERNEL)) for f in FAMILIES]
+    "family", [pytest.param(f, id=f.name, marks=_marks(f, long=f.name in ON_A_BUDGET)) for f in FAMILIES]
 )
 each_family_in_float32 = pytest.mark.parametrize(
     "family", [pytest.param(f, id=f.name, marks=_marks(f, long=f.name in LONG)) for f in FAMILIES]
@@ -52,7 +52,12 @@ each_family_in_float32 = pytest.mark.parametrize(
 each_family_and_precision = pytest.mark.parametrize(
     ("family", "dtype"),
     [
-        pytest.param(f, d, id=f"{f.name}-{d.__name__}", marks=_marks(f, long=d == jnp.float32 and f.name in LONG))
+        pytest.param(
+            f,
+            d,
+            id=f"{f.name}-{d.__name__}",
+            marks=_marks(f, long=d == jnp.float32 and f.name in (*LONG, "ellipsoid")),
+        )
         for f in FAMILIES
         for d in PRECISIONS
     ],

@@ -9,8 +9,8 @@ from jaxtyping import Array
 
 from feasible.sets import ActionSet, Ball, Box, Polytope, PositivePowerBox, WeightedL1Box, WeightedL1EllipsoidBox
 from tests.one_by_one import one_by_one
-from tests.sets.cases import at_points, case, each_family_in_float32
-from tests.sets.cases import each_family as each
+from tests.sets.cases import at_points, built, case, each_family_in_float32
+from tests.sets.cases import each_kernel as each
 from tests.sets.families import Family
 
 COUNT = 40
@@ -60,7 +60,8 @@ def test_forward_and_reverse_agree(family: Family) -> None:
 def test_jacobian_is_finite_at_kinks(family: Family) -> None:
     """In float32, at the origin, at ties, at points of the set, on its boundary, and far away."""
     c, n = case(family, jnp.float64), family.description.dim
-    sets = jax.tree.map(lambda leaf: leaf[:COUNT], case(family, jnp.float32).sets)
+    few = {name: value[:COUNT] for name, value in c.values.items()}
+    sets, _, _ = built(family, few, jnp.float32)
     corner, centre = c.found["best"][:COUNT], c.found["centre"][:COUNT]
     places = [np.zeros((COUNT, n)), np.ones((COUNT, n)), centre, corner, 2 * corner, np.full((COUNT, n), 1e6)]
     _, forward, reverse = linearised(sets, np.stack(places, axis=1).astype(np.float32))

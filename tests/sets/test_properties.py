@@ -93,9 +93,11 @@ KINDS: dict[str, Callable[[int], Sequence[ActionSet]]] = {
 # The kernels of these take seconds to compile, whatever the dimension: by default each is asked in some of them.
 # `ellipsoid` has that of `ball_and_weighted_l1`, and is asked in both precisions by test_against_reference.py.
 LONG = {"polytope": (1, 6, 50), "polytope_with_equality": (2, 20), "ellipsoid": (), "ball_and_weighted_l1": (6,)}
-# These have the kernels of `weighted_l1`, `integer_allocation` and `weighted_l1_and_diagonal`.
-ALIKE = {"positive_power": (1, 6, 50), "half_space": (2, 6, 50), "allocation": (2, 20), "allocation_at_most": (6, 50)}
-ALIKE |= {"diagonal": (2, 20)}
+# Kinds of one kernel take turns, so that it is asked in every dimension: `weighted_l1` and `positive_power`,
+# `weighted_l1_and_diagonal` and `diagonal`, `integer_allocation` and the other allocations.
+ALIKE = {"weighted_l1": (2, 20), "positive_power": (1, 6, 50), "half_space": (2, 50), "turnover": (2, 6, 50)}
+ALIKE |= {"weighted_l1_and_diagonal": (1, 6, 50), "diagonal": (2, 20), "allocation": (2, 20)}
+ALIKE |= {"allocation_at_most": (6, 50)}
 SOMETIMES = LONG | ALIKE
 ALWAYS = tuple(kind for kind in KINDS if kind not in SOMETIMES)
 

@@ -1,5 +1,7 @@
 """Newton on the splitting of a box, a half-space and a ball, against Clarabel's optima."""
 
+from contextlib import nullcontext
+
 import cvxpy as cp
 import jax
 import jax.numpy as jnp
@@ -8,6 +10,7 @@ import pytest
 from jaxtyping import Array
 
 from feasible.solve.splitting import minimise_over_intersection
+from tests.code_generation import users_code
 from tests.one_by_one import one_by_one
 from tests.reference import TIGHT
 from tests.sets.cases import PRECISIONS
@@ -52,7 +55,8 @@ def test_answers_are_in_all_parts_and_as_good_as_clarabel_s(dtype: type) -> None
     centre[3::10], radius[3::10], limit[3::10] = 2.0, 3**0.5 + 0.01, 4.0
     problems = [x.astype(np.float32).astype(np.float64) for x in (target, normal, limit, centre, radius)]
     target, normal, limit, centre, radius = problems
-    found = [np.asarray(x, np.float64) for x in answers(*(jnp.asarray(x, dtype) for x in problems))]
+    with users_code() if dtype == jnp.float32 else nullcontext():  # rounding depends on it
+        found = [np.asarray(x, np.float64) for x in answers(*(x.astype(dtype) for x in problems))]
     slack = 1e-9 if dtype == jnp.float64 else 1e-4
     for x in found:
         outside = [np.abs(x).max(axis=1) - 1, np.sum(normal * x, axis=1) - limit]

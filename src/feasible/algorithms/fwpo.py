@@ -21,7 +21,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from feasible.algorithms.finite_mdp import FiniteMDP, Policy, Values, action_gradients, evaluate, smoothness
 from feasible.errors import InfeasibleActionError
@@ -46,9 +46,15 @@ def fwpo(mdp: FiniteMDP, sets: ActionSet, initial: Policy, iterations: int) -> t
     """
     if initial.shape != (mdp.states, sets.dim):
         raise ValueError(f"fwpo: initial must have shape {(mdp.states, sets.dim)}, not {initial.shape}.")
-    inside = jax.vmap(lambda feasible_set, action: feasible_set.contains(action))(sets, initial)
-    require("fwpo", inside, "initial must lie in the feasible set of every state", InfeasibleActionError)
+    require(
+        "fwpo", _inside(sets, initial), "initial must lie in the feasible set of every state", InfeasibleActionError
+    )
     return _run(mdp, sets, initial, iterations)
+
+
+@jax.jit
+def _inside(sets: ActionSet, policy: Policy) -> Bool[Array, " states"]:
+    return jax.vmap(lambda feasible_set, action: feasible_set.contains(action))(sets, policy)
 
 
 @eqx.filter_jit
