@@ -385,7 +385,7 @@ def test_a_vector_as_gymnasium_makes_it_is_learned_from_with_a_replay(name: str)
 
 def test_what_a_method_cannot_do_is_said() -> None:
     env = fs.constrain(Drift(), force)
-    with pytest.raises(ValueError, match=r"PPO: capg needs a Box for a feasible set, .* but this task has a Ball"):
+    with pytest.raises(ValueError, match=r"PPO: capg needs a Box for a feasible set, .* but this task has a Disc"):
         fs.PPO(env, capg=True)
     with pytest.raises(ValueError, match=r"steps 3 copies of its environment .*, but it was given 1; make a vector"):
         fs.TRPO(env, copies=3)
