@@ -14,7 +14,7 @@ from feasible.run.sweep.sweep import prepare
 from tests.run.gate import Gates
 from tests.run.runs import METHODS, SMALL, assert_equal_runs, command, environment, files, finish
 
-pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.usefixtures("shared_programs")]
+pytestmark = pytest.mark.xdist_group("processes")
 
 SETTINGS = ["hidden_layers=[32]", "warmup=0", "batch_size=8", "replay_size=90"]  # QUICK
 INTERVALS = ["--eval-every", "150", "--episodes", "2", "--checkpoint-every", "100"]
