@@ -69,6 +69,7 @@ def presets_of(task: Task, method: str) -> dict[str, dict[str, object]]:
     return {name: values(algorithm_of(task, method, name)) for name in task.presets if method in task.preset(name)}
 
 
+@cache
 def example(method: str) -> Algorithm:
     """The method in the first preset that has it, else by default."""
     found = ((task, name) for task in PAPERS.values() for name in task.presets if method in task.preset(name))

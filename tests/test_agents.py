@@ -371,7 +371,8 @@ def test_a_vector_of_environments_is_learned_from_at_once(tmp_path: Path) -> Non
     np.testing.assert_array_equal(fs.load(tmp_path / "policy.feasible", single).predict([0.3, 0.2, 0.1]), action)
 
 
-@pytest.mark.parametrize("name", ["NFWPO", pytest.param("SAC", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["NFWPO", "SAC"])
 def test_a_vector_as_gymnasium_makes_it_is_learned_from_with_a_replay(name: str) -> None:
     """Its episodes start again a step late; no such step is learned from."""
     env = fs.constrain(SyncVectorEnv([Drift] * 3), force)
@@ -385,7 +386,7 @@ def test_a_vector_as_gymnasium_makes_it_is_learned_from_with_a_replay(name: str)
 
 def test_what_a_method_cannot_do_is_said() -> None:
     env = fs.constrain(Drift(), force)
-    with pytest.raises(ValueError, match=r"PPO: capg needs a Box for a feasible set, .* but this task has a Ball"):
+    with pytest.raises(ValueError, match=r"PPO: capg needs a Box for a feasible set, .* but this task has a Disc"):
         fs.PPO(env, capg=True)
     with pytest.raises(ValueError, match=r"steps 3 copies of its environment .*, but it was given 1; make a vector"):
         fs.TRPO(env, copies=3)

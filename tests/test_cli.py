@@ -201,7 +201,7 @@ def test_an_interrupt_outside_of_training_is_no_traceback(
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of a short run of BSS-5 in short episodes, trained by the command line, with TensorBoard's files."""
     task = TASKS["bss-5"]
-    short = replace(task, options={**task.options, "episode_length": 10}, sizes=None)
+    short = replace(task, options={**task.options, "episode_length": 5}, sizes=None)
     out = tmp_path_factory.mktemp("runs")
     idle = ["warmup=0", "actor_interval=100", "critic_interval=100"]  # no update to compile
     small = ["hidden_layers=[16]", "batch_size=4", "replay_size=50", *idle]
@@ -246,7 +246,7 @@ def test_an_evaluation_prints_its_returns_and_writes_a_film(
     assert len(returns) == 2
     assert f"{sum(returns) / 2:.1f}" in printed
     frames = decoded(film)
-    assert frames.shape == (10, 720, 720, 3)
+    assert frames.shape == (5, 720, 720, 3)
     assert (frames != frames[0]).any()
 
 

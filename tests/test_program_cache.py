@@ -21,21 +21,27 @@ folder = keep_programs()
 print(jax.jit(lambda x: (x * 3).sum())(jax.numpy.arange(4.0)), events.count("cache_hits"), events.count("cache_misses"))
 print(folder, jax.config.jax_compilation_cache_dir)
 """
-# Calls a function of its own process from a compiled loop, and says how many programs it compiled.
+# Calls a function of its own process from a compiled loop, and says how many programs it has compiled; the same for
+# each number that it is given, and breaks the program in between, as a full disk would have left it.
 CALLS_THE_HOST = """
 import sys
+from pathlib import Path
 import jax
 import numpy as np
 from jax._src import compiler
 from jax.experimental import io_callback
 from feasible.program_cache import keep_programs
 
-keep_programs()
+folder = Path(keep_programs())
 made, compiling = [], compiler.backend_compile_and_load
 compiler.backend_compile_and_load = lambda *given: made.append(0) or compiling(*given)
-add = lambda x: np.asarray(x) + int(sys.argv[1])
-loop = jax.jit(lambda x: jax.lax.fori_loop(0, 3, lambda _, x: 2 * io_callback(add, x, x), x))
-print(loop.lower(np.float32(1)).compile()(np.float32(1)), len(made))
+for place, number in enumerate(map(int, sys.argv[1:])):
+    if place > 0:
+        (file,) = folder.glob("*.program")
+        file.write_bytes(file.read_bytes()[:100])
+    add = lambda x: np.asarray(x) + number
+    loop = jax.jit(lambda x: jax.lax.fori_loop(0, 3, lambda _, x: 2 * io_callback(add, x, x), x))
+    print(loop.lower(np.float32(1)).compile()(np.float32(1)), len(made))
 """
 # Claims the program, says so, and compiles it when it is told to.
 COMPILES = """
@@ -77,16 +83,13 @@ def test_a_second_process_compiles_nothing_but_a_broken_program_which_is_replace
 def test_a_program_that_calls_the_host_is_kept_without_the_function(tmp_path: Path) -> None:
     settings = {"FEASIBLE_CACHE": str(tmp_path), "XLA_FLAGS": "", "JAX_PLATFORMS": "cpu"}
 
-    def said(number: int) -> list[str]:
-        command = [sys.executable, "-c", CALLS_THE_HOST, str(number)]
+    def said(*numbers: int) -> list[str]:
+        command = [sys.executable, "-c", CALLS_THE_HOST, *map(str, numbers)]
         return subprocess.run(
             command, stdout=subprocess.PIPE, text=True, env={**os.environ, **settings}, check=True
         ).stdout.split()
 
-    assert said(1) == ["22.0", "1"]  # 2 (2 (2 (1 + 1) + 1) + 1)
-    (file,) = tmp_path.glob("*/*.program")
-    file.write_bytes(file.read_bytes()[:100])  # as a full disk would have left it
-    assert said(1) == ["22.0", "1"]
+    assert said(1, 1) == ["22.0", "1", "22.0", "2"]  # 2 (2 (2 (1 + 1) + 1) + 1), each time by one that was compiled
     assert said(5) == ["78.0", "0"]  # 2 (2 (2 (1 + 5) + 5) + 5), by a program that the process did not compile
 
 

@@ -29,6 +29,7 @@ def as_compiled_for_users() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def shared_programs() -> Iterator[None]:
+    """Most tests that train the toy alike are in the group `toy`, on one worker."""
     with programs_shared():
         yield
 

@@ -13,6 +13,7 @@ from feasible.run.drive.schedule import due_after
 from feasible.run.drive.step import Step
 from tests.run.toys import TOY, toy_plant
 
+pytestmark = pytest.mark.xdist_group("toy")
 KEY = jax.random.key_data(jax.random.key(3))
 
 

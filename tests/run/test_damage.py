@@ -19,7 +19,7 @@ from feasible.run.train import train
 from feasible.run.watch import Watcher
 from tests.run.runs import assert_equal_runs, files
 
-pytestmark = pytest.mark.usefixtures("shared_programs", "toy")
+pytestmark = [pytest.mark.xdist_group("toy"), pytest.mark.usefixtures("shared_programs", "toy")]
 
 
 class At(Watcher):

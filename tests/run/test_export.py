@@ -120,7 +120,7 @@ def test_the_description_says_what_it_is_and_no_path_of_this_machine(trained: Ru
     about = described(tmp_path / "toy.zip")
     assert about["input"] == {"observations": {"shape": ["batch", 3], "dtype": "float32"}}
     assert about["output"]["action"] == {"shape": ["batch", 2], "dtype": "float32"}
-    assert about["set"] == {"kind": "Ball", "residuals": ["||a - centre|| - radius"]}
+    assert about["set"] == {"kind": "Disc", "residuals": ["||a - centre|| - radius"]}
     assert about["program"]["platforms"] == ["cpu", "cuda"]
     assert (about["task"], about["constraint"], about["algo"], about["seed"]) == ("toy", "||a|| <= obs[2]", "nfwpo", 0)
     assert about["algorithm"]["kind"] == "DDPG"

@@ -25,7 +25,7 @@ from feasible.run.launch import configure, new_run
 from tests.run.runs import files
 from tests.run.toys import TOY, UNREADABLE, Drift, Fault, SavedDrift, Unreadable, Writing, force, toy_plant, toy_task
 
-pytestmark = pytest.mark.usefixtures("shared_programs")
+pytestmark = [pytest.mark.xdist_group("toy"), pytest.mark.usefixtures("shared_programs")]
 IDLE = replace(TOY, warmup=0, actor_interval=1000, critic_interval=1000)  # acts by its policy, and learns later
 
 

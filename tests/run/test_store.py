@@ -14,7 +14,7 @@ from tests.run.runs import assert_equal_runs
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is part of an extra")
 NAME = "toy/nfwpo/seed-0"
-pytestmark = pytest.mark.usefixtures("shared_programs", "toy")
+pytestmark = [pytest.mark.xdist_group("toy"), pytest.mark.usefixtures("shared_programs", "toy")]
 
 
 def toy_run(out: Path) -> RunFolder:

@@ -1,18 +1,18 @@
 """What a run counts of its proposals is what a plain count of them finds."""
 
-from dataclasses import replace
-
 import numpy as np
+import pytest
 
 from feasible.run.drive.lone import Lone
 from tests.run.toys import TOY, toy_plant
 
+pytestmark = [pytest.mark.xdist_group("toy"), pytest.mark.usefixtures("shared_programs")]
 STEPS = 120
 
 
 def test_infeasible_proposals_are_counted_one_by_one_after_the_warmup() -> None:
     """The toy's set is a ball whose radius is the observation's last number."""
-    driver = Lone(replace(TOY, noise=0.5), toy_plant(), seed=1)
+    driver = Lone(TOY, toy_plant(), seed=1)
     driver.start()
     proposed = intended = 0
     for step in range(STEPS + 1):

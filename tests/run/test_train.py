@@ -18,7 +18,7 @@ from feasible.run.watch import Line, Watcher
 from tests.run.runs import Killed, Moment, assert_equal_runs, files, lines_without_time
 from tests.run.toys import toy_task
 
-pytestmark = pytest.mark.usefixtures("shared_programs")
+pytestmark = [pytest.mark.xdist_group("toy"), pytest.mark.usefixtures("shared_programs")]
 
 
 class At(Moment, Watcher):

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Literal, cast
 
 import gymnasium as gym
+import jax
 import jax.numpy as jnp
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import NDArray
 
 from feasible import sets
@@ -110,9 +112,18 @@ class Writing(SavedDrift):
         return outcome
 
 
-def force(obs: Observation) -> sets.Ball:
+class Disc(sets.Ball):
+    """A ball whose samples XLA compiles at once: those of `Ball`, which are uniform, take it as long as all else that
+    a run begins with."""
+
+    def sample(self, key: PRNGKeyArray) -> Float[Array, " n"]:
+        share = jax.random.uniform(key, self.middle.shape, self.dtype, -1.0, 1.0)
+        return self.project(self.middle + self.radius * share)
+
+
+def force(obs: Observation) -> Disc:
     """{ a : ||a|| <= the observation's last entry }."""
-    return sets.Ball(jnp.zeros(2), obs[2])  # pyright: ignore[reportIndexIssue, reportOptionalSubscript, reportArgumentType]
+    return Disc(jnp.zeros(2), obs[2])  # pyright: ignore[reportIndexIssue, reportOptionalSubscript, reportArgumentType]
 
 
 def toy_plant(kind: type[Drift] = SavedDrift, fault: Fault = "", at: int = 0) -> SinglePlant:
