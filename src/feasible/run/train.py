@@ -133,7 +133,7 @@ def _train_together(
         spec = spec_of(env)
         for folder in folders:
             check_same_task(folder, spec)
-        parts = (saved and saved.parts) or parts_of(algorithms, spec)
+        parts = (saved.parts or [slice(0, len(folders))]) if saved else parts_of(algorithms, spec)
         population = Population(algorithms, Plants(copies, parts), [config.seed for config in configs])
         opened.callback(population.close)
         memory = check_memory(population.programs)

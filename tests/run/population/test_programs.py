@@ -78,7 +78,7 @@ def test_agents_of_a_group_that_is_cut_learn_what_they_learn_together(tmp_path: 
 
 def test_a_checkpoint_s_parts_are_gone_on_with() -> None:
     path = Path("state.feasible")
-    assert checkpoint._parts(path, None, 3) == (slice(0, 3),)  # from before there were parts
+    assert checkpoint._parts(path, None, 3) == ()  # from before there were parts
     assert checkpoint._parts(path, [2, 3], 3) == (slice(0, 2), slice(2, 3))
     for wrong in ([2], [3, 2], [0, 3], [], "2", [-1, 3], [1.5, 3]):
         with pytest.raises(ArchiveError, match=r"state\.feasible: parts must be"):

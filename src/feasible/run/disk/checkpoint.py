@@ -53,7 +53,7 @@ class Saved:
     runs: tuple[str, ...] = ()
     """The runs in the order of the agents, relative to their home."""
     parts: tuple[slice, ...] = ()
-    """The agents of each part of a population."""
+    """The agents of each part of a population; all are one where none are told, as in versions without parts."""
 
 
 def home_of(folders: Sequence[RunFolder]) -> Path:
@@ -259,9 +259,9 @@ def _check(path: Path, description: dict[str, object]) -> None:
 
 
 def _parts(path: Path, ends: object, runs: int) -> tuple[slice, ...]:
-    """The parts that end there; one where none are told, as before there were any."""
+    """The parts that end there; none where none are told, as of a run alone."""
     if ends is None:
-        return (slice(0, runs),)
+        return ()
     if not isinstance(ends, list) or not ends:
         raise ArchiveError(f"{path}: parts must be a list of whole numbers, not {brief(ends)}.")
     starts = [0, *(_whole(path, "parts", end) for end in ends)]
