@@ -218,7 +218,13 @@ def _toy_task(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_toy_task")
-@pytest.mark.parametrize(("algo", "changes"), [("nfwpo", {"actor_interval": 4}), ("sac-projection", {"interval": 7})])
+@pytest.mark.parametrize(
+    ("algo", "changes"),
+    [
+        ("nfwpo", {"actor_interval": 4}),
+        pytest.param("sac-projection", {"interval": 7}, marks=pytest.mark.slow),  # saved by the same code
+    ],
+)
 def test_killed_and_resumed_it_ends_as_an_undisturbed_run(algo: str, changes: dict[str, int], tmp_path: Path) -> None:
     def run(out: Path) -> RunFolder:
         config = configure(
