@@ -11,6 +11,7 @@ One that cannot go on (a loss that is not finite, say) is left out from there on
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 import jax
@@ -172,13 +173,14 @@ class Population:
 
     def _begin_step(self, part: int, number: int) -> Callable[[], Steps]:
         """Let the copies of a part make a step, in a thread if there are others. Return what waits for it."""
-        plant, actions = self.plant.of[part], self._actions[self.plant.rows[part]].copy()  # its own, to write to
+        actions = self._actions[self.plant.rows[part]].copy()  # its own, to write to
+        step = partial(self.plant.of[part].step, actions, number)
 
-        def step() -> Steps:
-            with jax.default_device(jax.local_devices(backend="cpu")[0]):  # the other has enough to do
-                return plant.step(actions, number)
+        def on_the_processor() -> Steps:  # as the calls of the device do: it has enough to do
+            with jax.default_device(jax.local_devices(backend="cpu")[0]):
+                return step()
 
-        return step if len(self.plant.of) == 1 else self._stepping.submit(step).result
+        return step if len(self.plant.of) == 1 else self._stepping.submit(on_the_processor).result
 
     def close(self) -> None:
         """End its threads and close its environments, of which none is making a step."""
