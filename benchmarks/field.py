@@ -1,8 +1,10 @@
 """Trains the missing cells of the field's benchmark (docs/benchmark.md): those of its plan that `results/` lacks.
 
-    python -m benchmarks.field --out runs [--tasks NAME ...] [--methods NAME ...] [--jobs N | --device gpu] [--list]
+    python -m benchmarks.field --out runs [--stage NAME] [--tasks NAME ...] [--methods NAME ...]
+                               [--jobs N | --device gpu] [--list]
     python -m documentation --add runs --figures
 
+Stages are of `documentation/plan.py`: `selection` if none is named, `choice` with the candidates, `final`, `smoke`.
 On a GPU the methods of a task are one population. Those of one group share its kernels, every further group costs as
 much as the first: TD3's methods are one group (two on `bss-5` and `portfolio`), all other methods a group each.
 """
@@ -12,7 +14,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from documentation.benchmark import METHODS, PRESET, REFUSED, SEEDS, STEPS, TASKS, VARIANTS, Benchmark, benchmark
+from documentation.benchmark import Benchmark, benchmark
+from documentation.plan import PRESET, REFUSED, STAGES, TASKS
 from feasible.run.config import RunConfig
 from feasible.run.launch import configure
 
@@ -21,36 +24,46 @@ MORE_EPISODES: Mapping[str, int] = {"reacher": 10, "bss-5": 10, "portfolio": 50}
 """Where episodes have fewer than 1,000 steps."""
 
 
-def missing(found: Benchmark, tasks: Sequence[str] = TASKS, methods: Sequence[str] = METHODS) -> list[RunConfig]:
+def missing(
+    found: Benchmark, tasks: Sequence[str] | None = None, methods: Sequence[str] | None = None
+) -> list[RunConfig]:
     """The runs of all cells that are not complete, task by task."""
-    wanted = [(task, method) for task in tasks for method in methods if (task, method) not in REFUSED]
+    stage = found.stage
+    wanted = [
+        (task, method)
+        for task in stage.tasks
+        for method in stage.entries
+        if (tasks is None or task in tasks) and (methods is None or method in methods) and (task, method) not in REFUSED
+    ]
     return [
         configure(
             task,
-            method,
+            stage.entries[method].algo,
             seed,
-            steps=STEPS,
+            steps=stage.steps[task],
             preset=PRESET,
-            variant=VARIANTS[0],
+            variant=stage.entries[method].variants[0],
             eval_every=EVAL_EVERY,
             episodes=MORE_EPISODES.get(task, EPISODES),
+            changes=stage.entries[method].changes,
         )
         for task, method in wanted
         if (task, method) not in found.complete
-        for seed in SEEDS
+        for seed in stage.seeds
     ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default="runs")
-    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
+    parser.add_argument("--stage", choices=STAGES, default="selection")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS)
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help="rows of the stage; all if not given")
     parser.add_argument("--jobs", type=int, help="runs at a time; as many as there are cores if not given")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--list", action="store_true", help="name the missing runs only")
     arguments = parser.parse_args()
-    configs = missing(benchmark(STEPS), arguments.tasks, arguments.methods)
+    configs = missing(benchmark(arguments.stage), arguments.tasks, arguments.methods)
     for config in configs:
         print(config.name)
     if configs and not arguments.list:

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from documentation.benchmark import COMPARED, METHODS, Benchmark, benchmark, title
+from documentation.benchmark import Benchmark, benchmark
+from documentation.benchmark_tables import title
 from documentation.marked import ROOT
+from documentation.plan import COMPARED, METHODS
 from feasible.report.figures import BESIDE, STYLE, figure_files
 from feasible.run.disk.archive import write_atomically
 
@@ -35,7 +37,7 @@ def figures(found: Benchmark) -> Iterator[tuple[str, bytes]]:
         axes.set_xlim(-2, 102)
         axes.set_xlabel("infeasible proposals, %")
         axes.set_ylabel("return; 0: random feasible, 1: the best method's")
-        axes.set_title(f"The field's benchmark at {found.steps:,} steps")
+        axes.set_title(f"The field's benchmark at {max(found.stage.steps.values()):,} steps")
         axes.legend(fontsize=7, title="method (tasks)", title_fontsize=7, **BESIDE)
         yield from figure_files(NAME, figure, ("svg",))
 
@@ -43,5 +45,5 @@ def figures(found: Benchmark) -> Iterator[tuple[str, bytes]]:
 def write_benchmark_figure() -> None:
     """Draw it anew from the published results."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, contents in figures(benchmark(COMPARED)):
+    for name, contents in figures(benchmark("selection", COMPARED)):
         write_atomically(FOLDER / name, contents)

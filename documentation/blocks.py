@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from documentation import benchmark, field_tasks
+from documentation import benchmark_tables, field_tasks
 from documentation.marked import remade
 from documentation.metrics import every_run_table, metrics_table
 from documentation.outcomes import outcome
@@ -75,7 +75,7 @@ _MAKERS: Mapping[str, Callable[[str], str]] = {
     "every-run": lambda subject: every_run_table(),
     "departures": departures_table,
     "scores": scores_table,
-    "benchmark": benchmark.table,
+    "benchmark": benchmark_tables.table,
     "results": lambda name: results_table(name, published()),
     "methods": methods_table,
     "stable-baselines3-names": names_table,

@@ -327,6 +327,7 @@ TARGETS = [
     (ThroughProjection(), True),
     (ThroughProjection(project_target=False), False),
     (FrankWolfe(0.05), False),
+    (FrankWolfe(0.05, project_target=True), True),
     (ProjectedGradient(0.1), True),
 ]
 

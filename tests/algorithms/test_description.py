@@ -34,7 +34,7 @@ def test_what_is_described() -> None:
     described = describe(DDPG(rule=FrankWolfe(0.05), noise=(0.1, 0.2)))
     assert isinstance(described, dict)
     assert described["kind"] == "DDPG"
-    steps = {"step": 0.05, "by": "constant", "inner": 1, "away": False, "inside": 1.0}
+    steps = {"step": 0.05, "by": "constant", "inner": 1, "away": False, "inside": 1.0, "project_target": False}
     assert described["rule"] == {"kind": "FrankWolfe", **steps}
     assert described["noise"] == [0.1, 0.2]
     assert described["hidden_layers"] == [400, 300]

@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 
 from benchmarks.field import missing
-from documentation.benchmark import (
-    COMPARED,
-    METHODS,
-    SEEDS,
-    STEPS,
-    TASKS,
-    Benchmark,
+from documentation.benchmark import Benchmark, benchmark
+from documentation.benchmark_figure import FOLDER, figures
+from documentation.benchmark_tables import (
     aggregate_table,
-    benchmark,
     choice_table,
     claims_table,
     improvement_table,
@@ -22,9 +17,9 @@ from documentation.benchmark import (
     returns_table,
     time_table,
 )
-from documentation.benchmark_figure import FOLDER, figures
 from documentation.blocks import regenerated
 from documentation.marked import ROOT
+from documentation.plan import COMPARED, METHODS, SEEDS, SELECTION, STEPS, TASKS
 from feasible.report.runs import Run, Series
 
 WORST: dict[str, float] = dict.fromkeys(TASKS, -100.0)
@@ -70,7 +65,7 @@ def test_a_cell_counts_once_all_seeds_have_made_all_steps(found: Benchmark) -> N
     assert row(returns, "`td3-nfwpo`")[0] == "missing (150,000 steps)"
     assert row(returns, "`td3-radial`") == ["missing"]  # the other tasks have no complete cell at all
     assert found.cells["bss-5", "ppo-truncated"].missing() == "refused"
-    short = Benchmark([run for cell in found.cells.values() for run in cell.runs], WORST, 120_000)
+    short = Benchmark([run for cell in found.cells.values() for run in cell.runs], WORST, SELECTION.cut(120_000))
     assert row(missing_table(found, short), "`reacher`")[:2] == ["2 of 10", "3 of 10"]
     assert row(missing_table(found, short), "all")[:2] == ["2 of 98", "3 of 98"]
 
@@ -78,7 +73,7 @@ def test_a_cell_counts_once_all_seeds_have_made_all_steps(found: Benchmark) -> N
 def test_at_fewer_steps_the_longest_run_of_each_seed_is_cut() -> None:
     short = [made("reacher", "td3-alpha", seed, 0.0, last=120_000, variant="smoke") for seed in SEEDS]
     long = [made("reacher", "td3-alpha", SEEDS[0], 3_000.0)]
-    found = Benchmark([*long, *short], WORST, 120_000)
+    found = Benchmark([*long, *short], WORST, SELECTION.cut(120_000))
     # Of four evaluations, a tenth to four tenths of the end, the mean is a quarter.
     assert found.cells["reacher", "td3-alpha"].scores.tolist() == [750.0, 0.0, 0.0]
 
@@ -128,7 +123,7 @@ def test_missing_cells_are_those_of_the_plan_that_are_not_complete(found: Benchm
     configs = missing(found, ["reacher", "bss-5"], ["td3-alpha", "td3-nfwpo", "ppo-truncated"])
     assert [(config.task, config.algo, config.seed) for config in configs] == [
         *(("reacher", algo, seed) for algo in ("td3-nfwpo", "ppo-truncated") for seed in SEEDS),
-        *(("bss-5", algo, seed) for algo in ("td3-alpha", "td3-nfwpo") for seed in SEEDS),
+        *(("bss-5", algo, seed) for algo in ("td3-nfwpo", "td3-alpha") for seed in SEEDS),
     ]
     assert {(config.preset, config.variant, config.steps) for config in configs} == {("default", "benchmark", STEPS)}
 
@@ -138,6 +133,6 @@ def test_the_page_and_its_figure_follow_from_the_results() -> None:
     changed = text.replace("| all | ", "| all | 9", 1)
     assert changed != text
     assert regenerated(changed) == text
-    drawn = dict(figures(benchmark(COMPARED)))
+    drawn = dict(figures(benchmark("selection", COMPARED)))
     assert drawn == {path.name: path.read_bytes() for path in FOLDER.iterdir()}
     assert set(re.findall(rf"figures/{FOLDER.name}/([\w-]+\.svg)", text)) == set(drawn)

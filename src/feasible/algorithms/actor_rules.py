@@ -107,6 +107,10 @@ class FrankWolfe(ActorRule):
     of the points that the present one is a mixture of, x and the maximisers so far, if the slope is larger that way.
 
     `inside` weighs the way back to the feasible set, x - x0, against the improvement from there.
+
+    The critic's target takes the target policy's output, as the paper's does, or with `project_target` its projection:
+    the critic learns at feasible actions only, and what it says of others is a guess. On a set with an equality, which
+    no output meets, all its targets would be guesses.
     """
 
     step: float
@@ -119,6 +123,8 @@ class FrankWolfe(ActorRule):
     """Allow away steps after the first step."""
     inside: float = 1.0
     """Weight of the move from the proposal back to its projection."""
+    project_target: bool = False
+    """Use the projection of the target policy's output in the critic's target."""
 
     def direction(self, feasible_set: ActionSet, proposed: Action, gradient: ActionGradient) -> tuple[Action, Metrics]:
         start = feasible_set.project(proposed)
@@ -151,7 +157,7 @@ class FrankWolfe(ActorRule):
         return low
 
     def target_action(self, feasible_set: ActionSet, proposed: Action) -> Action:
-        return proposed
+        return feasible_set.project(proposed) if self.project_target else proposed
 
 
 class ProjectedGradient(ActorRule):

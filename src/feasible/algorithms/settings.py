@@ -50,6 +50,7 @@ class FrankWolfeSettings(DDPGSettings, total=False):
     frank_wolfe_inner: int
     frank_wolfe_away: bool
     frank_wolfe_inside: float
+    frank_wolfe_project_target: bool
 
 
 class ThroughProjectionSettings(DDPGSettings, total=False):

@@ -1,0 +1,121 @@
+"""The field's benchmark as planned: which methods are trained on which tasks, with which seeds, and for how long.
+
+Stage 1, the selection, and stage 2, the final, have the methods' own defaults. Candidates are methods in settings of
+their own, for the one method to recommend: tried with the seeds of stage 1, reported with those of stage 2.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from feasible.algorithms.description import Plain
+from feasible.catalogue.registry import TASKS as KNOWN_TASKS
+
+METHODS = (
+    "td3-projection",
+    "td3-proposed",
+    "td3-optlayer",
+    "td3-nfwpo",
+    "td3-alpha",
+    "td3-radial",
+    "sac-proposed",
+    "sac-truncated",
+    "aram",
+    "ppo-truncated",
+)
+TASKS = (
+    "reacher",
+    "halfcheetah",
+    "halfcheetah-ma",
+    "hopper-power",
+    "hopper-os",
+    "walker-power",
+    "ant-ball",
+    "bss-5",
+    "nsfnet",
+    "portfolio",
+)
+SEEDS = (100, 101, 102)
+STEPS, COMPARED = 300_000, 250_000
+"""The plan's budget, and the steps at which methods are compared: those that eight tasks have reached."""
+PRESET = "default"
+OTHERS = (
+    "nfwpo",
+    "ddpg-projection",
+    "ddpg-shaping",
+    "ddpg-optlayer",
+    "projected-gradient",
+    "sac-projection",
+    "sac-alpha",
+    "sac-radial",
+    "ppo-projection",
+    "ppo-radial",
+    "ppo-sequential",
+    "trpo-projection",
+    "focops-projection",
+)
+"""All other methods but those for a table of bikes or for a box alone."""
+REFUSED = {
+    *(("bss-5", method) for method in ("sac-truncated", "ppo-truncated")),
+    *((task, "ppo-sequential") for task in TASKS if task not in ("bss-5", "nsfnet")),
+}
+"""Cells that cannot be: a restricted Gaussian has no density on integers, and entry by entry takes linear sets only."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row: a method with its defaults, or with changes under the name of a variant."""
+
+    algo: str
+    variants: tuple[str, ...] = ("benchmark", "smoke")
+    """Of the runs that count; new ones are named after the first."""
+    changes: Mapping[str, Plain] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Every entry on every task with every seed."""
+
+    entries: Mapping[str, Entry]
+    """By the name of the row."""
+    tasks: Sequence[str]
+    seeds: Sequence[int]
+    steps: Mapping[str, int]
+    """By task."""
+
+    def cut(self, steps: int) -> "Stage":
+        """The same, of which only the first steps are looked at."""
+        return replace(self, steps=dict.fromkeys(self.tasks, steps))
+
+
+_WARM: Mapping[str, Plain] = {"warmup": 10_000, "averaged": True}
+_TUNED: Mapping[str, Plain] = {**_WARM, "normalised": True}
+_BY_THE_GAP: Mapping[str, Plain] = {"frank_wolfe_by": "gap", "frank_wolfe_project_target": True}
+CANDIDATES: Mapping[str, Entry] = {
+    "td3-radial, warm": Entry("td3-radial", ("warm",), _WARM),
+    "td3-radial, tuned": Entry("td3-radial", ("tuned",), _TUNED),
+    "td3-nfwpo, warm": Entry("td3-nfwpo", ("warm",), {**_WARM, **_BY_THE_GAP}),
+    "td3-nfwpo, tuned": Entry("td3-nfwpo", ("tuned",), {**_TUNED, **_BY_THE_GAP}),
+}
+"""A longer warm-up and an averaged policy (`warm`), and normalised observations as well (`tuned`)."""
+_SELECTED = {method: Entry(method) for method in METHODS}
+SELECTION = Stage(_SELECTED, TASKS, SEEDS, dict.fromkeys(TASKS, STEPS))
+CHOICE = replace(SELECTION, entries={**_SELECTED, **CANDIDATES})
+"""Stage 1 with the candidates."""
+_TELLING = ("reacher", "halfcheetah", "bss-5", "nsfnet", "portfolio")
+FINAL = Stage(
+    {
+        **{method: Entry(method) for method in ("td3-optlayer", "td3-nfwpo", "td3-alpha", "td3-radial")},
+        **{method: Entry(method) for method in ("sac-proposed", "aram")},
+        **CANDIDATES,
+    },
+    _TELLING,
+    range(5),
+    {task: KNOWN_TASKS[task].steps for task in _TELLING},
+)
+SMOKE = Stage(
+    {name: Entry(name, ("smoke",)) for name in OTHERS},
+    TASKS,
+    SEEDS[:1],
+    dict.fromkeys(TASKS, 100_000),
+)
+STAGES: Mapping[str, Stage] = {"selection": SELECTION, "choice": CHOICE, "final": FINAL, "smoke": SMOKE}
