@@ -111,8 +111,8 @@ def claims_table(found: Benchmark) -> str:
 def choice_table(found: Benchmark) -> str:
     """Rows are methods: on how many tasks none is better, and where it is furthest behind, by the ends of intervals.
 
-    A method is as good as the best on a task if the lower 95% end of its difference from the best method is above
-    -`MARGIN` on the scale.
+    A method is as good as the best on a task if the lower 95% end of its difference from the best of the ten methods
+    is above -`MARGIN` on the scale.
     """
     rows = []
     for method in found.methods:
@@ -156,9 +156,9 @@ def _mean(found: Benchmark, task: str, method: str) -> float:
 
 
 def _lower_end(found: Benchmark, task: str, method: str) -> float:
-    """The lower 95% end of the difference from the best method's mean, by a bootstrap over the seeds of both."""
+    """The lower 95% end of the difference from the best of the ten methods, by a bootstrap over the seeds of both."""
     own = found.normalised(task, method)
-    done = [other for other in found.methods if (task, other) in found.complete]
+    done = [other for other in METHODS if (task, other) in found.complete]
     leader = max(done, key=lambda other: found.normalised(task, other).mean())
     if leader == method:
         return 0.0

@@ -87,16 +87,14 @@ class Stage:
         return replace(self, steps=dict.fromkeys(self.tasks, steps))
 
 
-_WARM: Mapping[str, Plain] = {"warmup": 10_000, "averaged": True}
-_TUNED: Mapping[str, Plain] = {**_WARM, "normalised": True}
-_BY_THE_GAP: Mapping[str, Plain] = {"frank_wolfe_by": "gap", "frank_wolfe_project_target": True}
+TUNED: Mapping[str, Plain] = {"warmup": 10_000, "normalised": True, "averaged": True}
 CANDIDATES: Mapping[str, Entry] = {
-    "td3-radial, warm": Entry("td3-radial", ("warm",), _WARM),
-    "td3-radial, tuned": Entry("td3-radial", ("tuned",), _TUNED),
-    "td3-nfwpo, warm": Entry("td3-nfwpo", ("warm",), {**_WARM, **_BY_THE_GAP}),
-    "td3-nfwpo, tuned": Entry("td3-nfwpo", ("tuned",), {**_TUNED, **_BY_THE_GAP}),
+    "td3-radial, tuned": Entry("td3-radial", ("tuned",), TUNED),
+    "td3-projected-gradient, tuned": Entry(
+        "td3-projected-gradient", ("tuned",), {**TUNED, "projected_gradient_margin": 0.1}
+    ),
 }
-"""A longer warm-up and an averaged policy (`warm`), and normalised observations as well (`tuned`)."""
+"""With a longer warm-up, normalised observations and an averaged policy."""
 _SELECTED = {method: Entry(method) for method in METHODS}
 SELECTION = Stage(_SELECTED, TASKS, SEEDS, dict.fromkeys(TASKS, STEPS))
 CHOICE = replace(SELECTION, entries={**_SELECTED, **CANDIDATES})

@@ -35,7 +35,8 @@ from feasible.algorithms.settings import (
     TRPOSettings,
 )
 from feasible.catalogue.keywords import Documented, parameters
-from feasible.catalogue.registry import find_method, name_of
+from feasible.catalogue.recommended import ELSEWHERE
+from feasible.catalogue.registry import RECOMMENDED, find_method, name_of
 from feasible.catalogue.task import Task
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Judge
 from feasible.constraints.memory import RememberActions
@@ -278,6 +279,8 @@ class Agent:
 
 
 @overload
+def agent(method: Literal["recommended"], env: Env, *, seed: int = 0, **settings: Unpack[DDPGSettings]) -> Agent: ...
+@overload
 def agent(
     method: Literal["nfwpo", "td3-nfwpo"], env: Env, *, seed: int = 0, **settings: Unpack[FrankWolfeSettings]
 ) -> Agent: ...
@@ -299,7 +302,11 @@ def agent(
 ) -> Agent: ...
 @overload
 def agent(
-    method: Literal["projected-gradient"], env: Env, *, seed: int = 0, **settings: Unpack[ProjectedGradientSettings]
+    method: Literal["projected-gradient", "td3-projected-gradient"],
+    env: Env,
+    *,
+    seed: int = 0,
+    **settings: Unpack[ProjectedGradientSettings],
 ) -> Agent: ...
 @overload
 def agent(
@@ -337,7 +344,11 @@ def agent(method: str, env: Env, *, seed: int = 0, **settings: object) -> Agent:
     """Return the agent of any built-in method (`feasible algos`); keywords override its hyper-parameters.
 
     >>> agent("nfwpo", feasible.make("reacher"), seed=0, batch_size=32).learn(50_000)
+
+    "recommended" is the one method, in the one setting, that we recommend on any environment (`docs/recommended.md`).
     """
+    if method == RECOMMENDED:
+        method, settings = ELSEWHERE.algo, {**ELSEWHERE.changes, **settings}
     made = Agent(env, _algorithm(method, env, settings, method), seed)
     made._method, made._settings = method, settings
     return made

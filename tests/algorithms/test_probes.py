@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from feasible.algorithms.actor_rules import ActorRule, FrankWolfe, PolicyGradient, ThroughProjection
+from feasible.algorithms.actor_rules import ActorRule, FrankWolfe, PolicyGradient, ProjectedGradient, ThroughProjection
 from feasible.algorithms.base import Algorithm, Spec, Transition
 from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.focops import FOCOPS
@@ -69,6 +69,7 @@ METHODS: dict[str, tuple[Algorithm, Spec, int]] = {
     "td3-proposed": (ddpg(PolicyGradient(), **TD3, critic_at="proposed"), IN_BALL, 3_000),
     "td3-optlayer": (ddpg(ThroughProjection(), **TD3), IN_BALL, 3_000),
     "td3-nfwpo": (ddpg(FrankWolfe(0.1), **TD3), IN_BALL, 3_000),
+    "td3-projected-gradient": (ddpg(ProjectedGradient(0.1), **TD3), IN_BALL, 3_000),
     "td3-alpha": (ddpg(PolicyGradient(), **TD3, map="alpha", output="linear"), IN_BALL, 3_000),
     "td3-radial": (ddpg(PolicyGradient(), **TD3, map="radial", output="linear"), IN_BALL, 3_000),
     "sac-proposed": (replace(SOFT, critic_at="proposed"), IN_BALL, 2_000),
@@ -122,7 +123,7 @@ def trained(algorithm: Algorithm, spec: Spec, steps: int, scale: float = 1.0) ->
 LONGER = (
     *("ddpg-shaping", "td3-projection", "td3-proposed", "td3-optlayer", "td3-nfwpo", "sac-proposed", "sac-alpha"),
     *("ppo-radial", "ppo-truncated", "trpo-capg", "sac-projection", "td3-radial"),
-    *("ddpg-projection", "ddpg-optlayer", "ppo-projection", "sac-radial"),
+    *("ddpg-projection", "ddpg-optlayer", "ppo-projection", "sac-radial", "td3-projected-gradient"),
 )
 
 

@@ -14,7 +14,8 @@ from feasible.algorithms import settings
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.description import meanings, setting_types, settings_of
 from feasible.catalogue.keywords import ByTheBox
-from feasible.catalogue.registry import METHODS, TASKS, algorithm_of, preset_for
+from feasible.catalogue.recommended import ELSEWHERE
+from feasible.catalogue.registry import METHODS, RECOMMENDED, TASKS, algorithm_of, preset_for
 from feasible.catalogue.task import DEFAULT
 from feasible.constraints import ConstrainedEnv
 
@@ -70,6 +71,7 @@ def test_every_method_by_name_has_the_types_of_its_algorithm(env: ConstrainedEnv
         if hints["method"] is not str:
             (kind,) = get_args(hints["settings"])
             found |= dict.fromkeys(get_args(hints["method"]), kind)
+    assert found.pop(RECOMMENDED) is found[ELSEWHERE.algo]
     assert set(found) == {name for name, method in METHODS.items() if method.sets != "allocations of bikes"}
     for name, kind in found.items():
         assert set(get_type_hints(kind)) == set(settings_of(METHODS[name].make(fs.agent("sac-projection", env)._spec)))
@@ -105,7 +107,7 @@ def test_help_says_what_every_setting_is(agent: type[Agent], env: ConstrainedEnv
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_setting_has_one_sentence(name: str) -> None:
-    task = next(task for task in TASKS.values() if preset_for(task, name) != DEFAULT)
+    task = next((task for task in TASKS.values() if preset_for(task, name) != DEFAULT), TASKS["reacher"])
     algorithm = algorithm_of(task, name)
     known = meanings(algorithm)
     assert set(known) == set(settings_of(algorithm))

@@ -28,6 +28,7 @@ NAMES = [
     "td3-proposed",
     "td3-optlayer",
     "td3-nfwpo",
+    "td3-projected-gradient",
     "td3-alpha",
     "td3-radial",
     "sac-proposed",
@@ -71,7 +72,7 @@ def test_on_copies_killed_and_resumed_it_ends_as_an_undisturbed_run(algo: str, t
     "algos",
     [
         ("td3-radial", "td3-alpha", "td3-proposed"),
-        ("td3-optlayer", "td3-nfwpo"),
+        ("td3-optlayer", "td3-nfwpo", "td3-projected-gradient"),
         ("sac-truncated", "sac-alpha"),
         ("sac-radial", "sac-proposed"),
         ("ppo-radial", "ppo-truncated"),

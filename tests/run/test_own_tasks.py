@@ -199,7 +199,7 @@ class TestNames:
         main(["algos", "--task", "mine:lander"])
         said = " ".join(capsys.readouterr().out.split())
         config = configure("mine:lander", "recommended", 0)
-        assert f"--algo recommended on mine:lander: {config.algo}, frank_wolfe_by=gap" in said
+        assert f"--algo recommended on mine:lander: {config.algo}, averaged=True" in said
 
     def test_a_task_of_this_process_is_not_mistaken_for_one_that_a_package_announces(
         self, mine: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -328,4 +328,10 @@ METHODS = (
         sets=_TABLE,
         like="ddpg-shaping",
     ),
+    Method(
+        "td3-projected-gradient",
+        "TD3+ProjectedGradient",
+        "ProjectedGradient's rule with TD3's critics and targets",
+        _td3(_projected_gradient),
+    ),
 )

@@ -1,12 +1,10 @@
-"""`--algo recommended`: the method and changes that we recommend on a task; `docs/beyond.md` says why."""
+"""`recommended`: the method and settings that we recommend on a task; `docs/recommended.md` says why."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from feasible.algorithms.description import Plain
-
-PRESET = "fair"
-"""In which the methods were compared, and what is recommended is trained."""
+from feasible.catalogue.task import DEFAULT
 
 
 @dataclass(frozen=True)
@@ -15,17 +13,19 @@ class Choice:
 
     algo: str
     changes: Mapping[str, Plain] = field(default_factory=dict)
+    preset: str = DEFAULT
+    """In which it was compared; what is compared with it is trained in it, too."""
 
 
-_BY_THE_GAP = Choice("nfwpo", {"frank_wolfe_by": "gap", "frank_wolfe_step": 0.05})
+ELSEWHERE = Choice("td3-radial", {"averaged": True, "normalised": True, "warmup": 10_000})
+"""On every task but those below, and on yours."""
 CHOICES: Mapping[str, Choice] = {
-    "bss-3": Choice("fwpo"),
-    "bss-5": Choice("projected-gradient", {"averaged": True, "discount": 0.9}),
-    "nsfnet": Choice("nfwpo", {"actor_interval": 10, "averaged": True, "critic_interval": 10}),
-    "reacher": Choice("nfwpo"),
-    "halfcheetah": _BY_THE_GAP,
-    "halfcheetah-box": _BY_THE_GAP,
+    "bss-3": Choice("fwpo", preset="fair"),
+    "nsfnet": Choice("nfwpo", {"actor_interval": 10, "averaged": True, "critic_interval": 10}, preset="fair"),
+    "portfolio": Choice("aram"),
 }
-"""By task."""
-ELSEWHERE = _BY_THE_GAP
-"""On a task that was not compared on."""
+"""By task: where networks are not needed, where the one method is not compared yet, and where it fails."""
+
+
+def choice_on(task: str) -> Choice:
+    return CHOICES.get(task, ELSEWHERE)

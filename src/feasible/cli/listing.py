@@ -80,7 +80,7 @@ def algos(task: str | None = None) -> None:
     from feasible.catalogue.registry import METHODS
 
     rows = [(method.name, method.title, method.summary, method.sets) for method in METHODS.values()]
-    caption = "--algo recommended: the method that our comparison recommends for the task (docs/beyond.md)."
+    caption = "--algo recommended: the method that our comparison recommends for the task (docs/recommended.md)."
     if task is not None:
         caption = _recommended(task)
     title, console = "Methods: --algo", _console()
@@ -97,14 +97,13 @@ def algos(task: str | None = None) -> None:
 
 
 def _recommended(task: str) -> str:
-    from feasible.catalogue.recommended import CHOICES, ELSEWHERE
+    from feasible.catalogue.recommended import choice_on
     from feasible.catalogue.registry import find_task
 
     find_task(task)
-    choice = CHOICES.get(task, ELSEWHERE)
+    choice = choice_on(task)
     changes = "".join(f", {name}={value}" for name, value in choice.changes.items())
-    why = "" if task in CHOICES else ": our choice where we have compared nothing"
-    return f"--algo recommended on {task}: {choice.algo}{changes}{why} (docs/beyond.md)."
+    return f"--algo recommended on {task}: {choice.algo}{changes} (docs/recommended.md)."
 
 
 def _console() -> "Console":

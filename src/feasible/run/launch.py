@@ -7,7 +7,7 @@ from typing import Unpack
 
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.description import Plain, describe
-from feasible.catalogue.recommended import CHOICES, ELSEWHERE, PRESET
+from feasible.catalogue.recommended import choice_on
 from feasible.catalogue.registry import RECOMMENDED, algorithm_of, find_task, preset_for
 from feasible.catalogue.task import DEFAULT
 from feasible.run.config import RunConfig
@@ -24,8 +24,8 @@ def configure(
     hyper-parameters of the algorithm."""
     known, preset = find_task(task), options.get("preset")
     if algo == RECOMMENDED:
-        choice = CHOICES.get(task, ELSEWHERE)
-        algo, preset, changes = choice.algo, preset or _compared_in(task), {**choice.changes, **(changes or {})}
+        choice = choice_on(task)
+        algo, preset, changes = choice.algo, preset or choice.preset, {**choice.changes, **(changes or {})}
     preset = preset or preset_for(known, algo)
     algorithm = algorithm_of(known, algo, preset, changes)
     eval_every = check_whole("eval_every", _said(options.get("eval_every"), known.eval_every), *WHOLE["eval_every"])
@@ -64,7 +64,7 @@ def grid(
     presets: dict[str, Options] = dict.fromkeys(tasks, options)
     if RECOMMENDED in algos and options.get("preset") is None:
         # That of the recommended method is the preset of all that are compared with it, too.
-        presets = {task: {**options, "preset": _compared_in(task)} for task in tasks}
+        presets = {task: {**options, "preset": choice_on(task).preset} for task in tasks}
     return [
         configure(task, algo, seed, changes=changes, **presets[task])
         for seed in seeds
@@ -110,12 +110,6 @@ def rename_task(run: Path, task: str) -> None:
     with folder.locked():
         check_same_task(folder, known.spec)
         folder.change(task=task)
-
-
-def _compared_in(task: str) -> str:
-    """The preset in which methods were compared on a task of ours; on any other, its first that has the method."""
-    known = find_task(task)
-    return PRESET if PRESET in known.presets else preset_for(known, CHOICES.get(task, ELSEWHERE).algo)
 
 
 def _in_rounds(steps: int, algorithm: Algorithm) -> int:

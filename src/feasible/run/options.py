@@ -12,7 +12,7 @@ class Options(TypedDict, total=False):
     steps: int | None
     """Environment steps per run."""
     preset: str | None
-    """Preset of the task (`feasible tasks`), or `default`. If omitted: the task's first, `fair` for `recommended`."""
+    """Preset of the task (`feasible tasks`), or `default`. If omitted: the task's first, or that of `recommended`."""
     variant: str
     """Name that distinguishes the run's folder from others of the same task and algorithm."""
     eval_every: int | None
