@@ -7,7 +7,7 @@ import numpy as np
 
 from documentation.benchmark import DRAWS, Benchmark, Cell, benchmark, compared, decided
 from documentation.outcomes import number
-from documentation.plan import CANDIDATES, COMPARED, METHODS, REFUSED
+from documentation.plan import CANDIDATES, COMPARED, METHODS, REFUSED, STEPS, TASKS
 from documentation.results import markdown
 from feasible.catalogue.registry import METHODS as KNOWN
 from feasible.report.statistics import Estimate, interquartile_mean_interval
@@ -132,34 +132,43 @@ def choice_table(found: Benchmark) -> str:
     return markdown(["method", "tasks", *shown], rows)
 
 
-def candidates_table(found: Benchmark) -> str:
-    """Rows are candidates, and the best of the methods; columns tasks: scores, infeasible proposals, the scale."""
-    tasks, rows = list(found.best), []
-    for method in CANDIDATES:
-        cells = [found.cells[task, method] for task in tasks]
-        rows.append([f"`{method}`", *(_candidate(found, cell) if cell.complete else cell.missing() for cell in cells)])
-    leaders = [max(METHODS, key=lambda m, task=task: _mean(found, task, m)) for task in tasks]
-    rows.append(
-        ["best of the ten", *(f"{_score(found.complete[key])}, `{key[1]}`" for key in zip(tasks, leaders, strict=True))]
-    )
-    return markdown(["candidate", *(f"`{task}`" for task in tasks)], rows)
+def candidates_table(stages: Sequence[Benchmark]) -> str:
+    """Rows are tasks, each at the last of the numbers of steps at which one of the candidates is complete.
+
+    Columns: the best of the ten methods, and of each candidate its score, its place on the scale with the lower 95% end
+    of its difference from the best, and its infeasible proposals with and without exploration.
+    """
+    rows = []
+    for task in TASKS:
+        done = [found for found in stages if any(task in found.tasks_of(method) for method in CANDIDATES)]
+        if not done:
+            rows.append([f"`{task}`", *["missing"] * (2 + len(CANDIDATES))])
+            continue
+        found = max(done, key=lambda found: found.stage.steps[task])
+        leader = _leader(found, task)
+        best = f"{_score(found.complete[task, leader])}, `{leader}`"
+        own = [_candidate(found, found.cells[task, method]) for method in CANDIDATES]
+        rows.append([f"`{task}`", f"{found.stage.steps[task]:,}", best, *own])
+    return markdown(["task", "steps", "best of the ten", *(f"`{method}`" for method in CANDIDATES)], rows)
 
 
 def _candidate(found: Benchmark, cell: Cell) -> str:
-    scale = found.normalised(cell.task, cell.method).mean()
-    return f"{_score(cell)}; {scale:.2f}; {cell.shares[0]:.1%} / {cell.shares[1]:.1%}"
+    if not cell.complete:
+        return cell.missing()
+    place, end = found.normalised(cell.task, cell.method).mean(), _lower_end(found, cell.task, cell.method)
+    return f"{_score(cell)}; {place:.2f} ({end:+.2f}); {cell.shares[0]:.1%} / {cell.shares[1]:.1%}"
 
 
-def _mean(found: Benchmark, task: str, method: str) -> float:
-    cell = found.complete.get((task, method))
-    return -np.inf if cell is None else float(cell.scores.mean())
+def _leader(found: Benchmark, task: str) -> str:
+    """The best of the ten methods on a task."""
+    done = [method for method in METHODS if (task, method) in found.complete]
+    return max(done, key=lambda method: found.complete[task, method].scores.mean())
 
 
 def _lower_end(found: Benchmark, task: str, method: str) -> float:
     """The lower 95% end of the difference from the best of the ten methods, by a bootstrap over the seeds of both."""
     own = found.normalised(task, method)
-    done = [other for other in METHODS if (task, other) in found.complete]
-    leader = max(done, key=lambda other: found.normalised(task, other).mean())
+    leader = _leader(found, task)
     if leader == method:
         return 0.0
     draws = np.random.default_rng(0).integers(len(own), size=(2, DRAWS, len(own)))
@@ -198,16 +207,16 @@ _TABLES: Mapping[str, Callable[[Benchmark], str]] = {
 def table(subject: str) -> str:
     """The table that the page asks for, of the published results.
 
-    `missing`, `smoke`, or `NAME STEPS` of stage 1, of the candidates beside it (`candidates STEPS`, `choice STEPS`);
-    `NAME final` of stage 2.
+    `missing`, `candidates`, `smoke`, `study`, `NAME final` of stage 2, or `NAME STEPS` of stage 1, with the candidates
+    if the name is `choice`.
     """
     match subject.split():
         case ["missing"]:
             return missing_table(benchmark(), benchmark("selection", COMPARED))
-        case ["smoke"]:
-            return returns_table(benchmark("smoke"))
-        case ["candidates", steps]:
-            return candidates_table(benchmark("choice", int(steps)))
+        case ["smoke" | "study" as stage]:
+            return returns_table(benchmark(stage))
+        case ["candidates"]:
+            return candidates_table([benchmark("choice", steps) for steps in (STEPS, COMPARED, 200_000)])
         case ["choice", steps]:
             return choice_table(benchmark("choice", int(steps)))
         case [name, "final"]:

@@ -116,4 +116,22 @@ SMOKE = Stage(
     SEEDS[:1],
     dict.fromkeys(TASKS, 100_000),
 )
-STAGES: Mapping[str, Stage] = {"selection": SELECTION, "choice": CHOICE, "final": FINAL, "smoke": SMOKE}
+STUDY = Stage(
+    {
+        "td3-radial": Entry("td3-radial"),
+        "td3-radial, warm-up of 10,000": Entry("td3-radial", ("warm-up",), {"warmup": 10_000}),
+        "td3-radial, normalised": Entry("td3-radial", ("normalised",), {"normalised": True}),
+        "td3-radial, tuned": CANDIDATES["td3-radial, tuned"],
+    },
+    ("halfcheetah-ma",),
+    SEEDS,
+    {"halfcheetah-ma": 100_000},
+)
+"""Which of the changes does it, where they do most."""
+STAGES: Mapping[str, Stage] = {
+    "selection": SELECTION,
+    "choice": CHOICE,
+    "study": STUDY,
+    "final": FINAL,
+    "smoke": SMOKE,
+}
