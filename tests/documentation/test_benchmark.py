@@ -1,6 +1,7 @@
 """The benchmark's tables, from runs made by hand; its page and figure, from the published results."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from documentation.benchmark import Benchmark, benchmark
 from documentation.benchmark_figure import FOLDER, figures
 from documentation.benchmark_tables import (
     aggregate_table,
+    candidates_table,
     choice_table,
     claims_table,
     improvement_table,
@@ -19,8 +21,9 @@ from documentation.benchmark_tables import (
 )
 from documentation.blocks import regenerated
 from documentation.marked import ROOT
-from documentation.plan import COMPARED, METHODS, SEEDS, SELECTION, STEPS, TASKS
+from documentation.plan import CHOICE, COMPARED, METHODS, REFUSED, SEEDS, SELECTION, STAGES, STEPS, TASKS
 from feasible.report.runs import Run, Series
+from feasible.run.launch import configure
 
 WORST: dict[str, float] = dict.fromkeys(TASKS, -100.0)
 EVERY, WARMUP = 30_000, 1_000
@@ -102,6 +105,50 @@ def test_a_method_is_as_good_as_the_best_by_the_end_of_an_interval(found: Benchm
     tasks, good, lowest, *shares = row(choice_table(found), "`td3-projection`")
     assert (tasks, good, shares) == ("1", "0", ["25.0%", "12.5%"])
     assert (650 - 3_400) / 2_300 < float(lowest.split()[0]) < (1_200 - 2_300) / 2_300
+
+
+@pytest.fixture
+def candidate() -> list[Run]:
+    """The radial map, tuned, ends at 8,000 in all seeds; with its defaults it has not been run."""
+    return [made("reacher", "td3-radial", seed, 8_000.0, last=270_000, variant="tuned") for seed in SEEDS]
+
+
+def test_candidates_are_told_by_their_variant_and_do_not_move_the_scale(found: Benchmark, candidate: list[Run]) -> None:
+    runs = [run for cell in found.cells.values() for run in cell.runs]
+    beside = Benchmark([*runs, *candidate], WORST, CHOICE.cut(270_000), least=2)
+    assert beside.best == Benchmark(runs, WORST, SELECTION.cut(270_000), least=2).best
+    assert "reacher" in beside.tasks_of("td3-radial, tuned")
+    assert not beside.cells["reacher", "td3-radial"].runs
+    assert row(choice_table(beside), "`td3-radial, tuned`")[:2] == ["1", "1"]
+
+
+def test_a_candidate_is_shown_at_the_last_steps_that_it_has_reached(found: Benchmark, candidate: list[Run]) -> None:
+    """Nine evaluations before 270,000 steps are a tenth to nine tenths of the end: 4,000, the leader's 2,000."""
+    runs = [*(run for cell in found.cells.values() for run in cell.runs), *candidate]
+    table = candidates_table(
+        [Benchmark(runs, WORST, CHOICE.cut(steps), least=2) for steps in (300_000, 270_000, 30_000)]
+    )
+    steps, best, radial, gradient = row(table, "`reacher`")
+    assert (steps, best) == ("270,000", "2,000 ± 816, `td3-alpha`")
+    assert radial.startswith(f"4,000 ± 0.00; {4_100 / 2_100:.2f} (+")
+    assert radial.endswith("; 25.0% / 12.5%")
+    assert gradient == "missing"
+    assert row(table, "`bss-5`") == ["missing"] * 4
+
+
+def test_a_candidate_is_trained_with_its_changes() -> None:
+    (config,) = missing(Benchmark([], WORST, replace(CHOICE, seeds=(7,))), ["bss-5"], ["td3-radial, tuned"])
+    assert (config.algo, config.variant, config.seed) == ("td3-radial", "tuned", 7)
+    assert config.algorithm == configure("bss-5", "recommended", 7).algorithm
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_every_cell_of_every_stage_can_be_configured(name: str) -> None:
+    stage = STAGES[name]
+    wanted = [(task, entry) for task in stage.tasks for entry in stage.entries if (task, entry) not in REFUSED]
+    configs = missing(Benchmark([], WORST, stage))
+    assert len(configs) == len(wanted) * len(stage.seeds)
+    assert len({config.name for config in configs}) == len(configs)
 
 
 def test_time_is_counted_until_an_evaluation_reaches_the_level(found: Benchmark) -> None:
