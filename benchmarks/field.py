@@ -4,9 +4,10 @@
                                [--jobs N | --device gpu] [--list]
     python -m documentation --add runs --figures
 
-Stages are of `documentation/plan.py`: `selection` if none is named, `choice` with the candidates, `final`, `smoke`.
-On a GPU the methods of a task are one population. Those of one group share its kernels, every further group costs as
-much as the first: TD3's methods are one group (two on `bss-5` and `portfolio`), all other methods a group each.
+Stages come from `documentation/plan.py`: `selection` if none is named, `choice` with the candidates, `study`, `final`
+and `smoke`. On a GPU the methods of a task are one population. Those of one group share its kernels, every further
+group costs as much as the first: TD3's methods in one setting are one group (two on `bss-5` and `portfolio`), all other
+methods a group each.
 """
 
 import argparse
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from documentation.benchmark import Benchmark, benchmark
-from documentation.plan import PRESET, REFUSED, STAGES, TASKS
+from documentation.plan import PRESET, REFUSED, STAGES
 from feasible.run.config import RunConfig
 from feasible.run.launch import configure
 
@@ -57,12 +58,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default="runs")
     parser.add_argument("--stage", choices=STAGES, default="selection")
-    parser.add_argument("--tasks", nargs="+", choices=TASKS)
+    parser.add_argument("--tasks", nargs="+", metavar="NAME", help="of the stage; all if not given")
     parser.add_argument("--methods", nargs="+", metavar="NAME", help="rows of the stage; all if not given")
     parser.add_argument("--jobs", type=int, help="runs at a time; as many as there are cores if not given")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--list", action="store_true", help="name the missing runs only")
     arguments = parser.parse_args()
+    stage = STAGES[arguments.stage]
+    for option, known in (("tasks", stage.tasks), ("methods", stage.entries)):
+        if unknown := set(getattr(arguments, option) or ()) - set(known):
+            parser.error(f"--{option}: the stage {arguments.stage} has no {min(unknown)!r}, but {', '.join(known)}.")
     configs = missing(benchmark(arguments.stage), arguments.tasks, arguments.methods)
     for config in configs:
         print(config.name)

@@ -217,10 +217,10 @@ def table(subject: str) -> str:
             return returns_table(benchmark(stage))
         case ["candidates"]:
             return candidates_table([benchmark("choice", steps) for steps in (STEPS, COMPARED, 200_000)])
-        case ["choice", steps]:
-            return choice_table(benchmark("choice", int(steps)))
         case [name, "final"]:
             return _TABLES[name](benchmark("final"))
+        case ["choice", steps]:
+            return choice_table(benchmark("choice", int(steps)))
         case [name, steps]:
             return _TABLES[name](benchmark("selection", int(steps)))
         case _:

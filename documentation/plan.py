@@ -1,13 +1,14 @@
 """The field's benchmark as planned: which methods are trained on which tasks, with which seeds, and for how long.
 
 Stage 1, the selection, and stage 2, the final, have the methods' own defaults. Candidates are methods in settings of
-their own, for the one method to recommend: tried with the seeds of stage 1, reported with those of stage 2.
+their own, for the one method to recommend: chosen with the seeds of stage 1, to be confirmed with those of stage 2.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from feasible.algorithms.description import Plain
+from feasible.catalogue.recommended import ELSEWHERE
 from feasible.catalogue.registry import TASKS as KNOWN_TASKS
 
 METHODS = (
@@ -87,11 +88,10 @@ class Stage:
         return replace(self, steps=dict.fromkeys(self.tasks, steps))
 
 
-TUNED: Mapping[str, Plain] = {"warmup": 10_000, "normalised": True, "averaged": True}
 CANDIDATES: Mapping[str, Entry] = {
-    "td3-radial, tuned": Entry("td3-radial", ("tuned",), TUNED),
+    "td3-radial, tuned": Entry("td3-radial", ("tuned",), ELSEWHERE.changes),
     "td3-projected-gradient, tuned": Entry(
-        "td3-projected-gradient", ("tuned",), {**TUNED, "projected_gradient_margin": 0.1}
+        "td3-projected-gradient", ("tuned",), {**ELSEWHERE.changes, "projected_gradient_margin": 0.1}
     ),
 }
 """With a longer warm-up, normalised observations and an averaged policy."""

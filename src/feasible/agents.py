@@ -345,7 +345,8 @@ def agent(method: str, env: Env, *, seed: int = 0, **settings: object) -> Agent:
 
     >>> agent("nfwpo", feasible.make("reacher"), seed=0, batch_size=32).learn(50_000)
 
-    "recommended" is the one method, in the one setting, that we recommend on any environment (`docs/recommended.md`).
+    "recommended" is the one method, in the one setting, that we recommend on any environment (`docs/recommended.md`):
+    "td3-radial", which learns after a warm-up of 10,000 steps.
     """
     if method == RECOMMENDED:
         method, settings = ELSEWHERE.algo, {**ELSEWHERE.changes, **settings}

@@ -192,7 +192,7 @@ def test_a_centre_without_room_is_named_with_what_can_be_used() -> None:
     said = trouble_inside(Box([0.0, 1.0], [1.0, 1.0]), "alpha")
     assert said is not None
     assert "map='alpha'" in said
-    assert "td3-projection, sac-projection or ppo-projection" in said
+    assert "td3-projected-gradient, sac-projection or ppo-projection" in said
     assert np.isnan(gauge(Ball([0.0, 0.0], 0.0), jnp.zeros(2), jnp.ones(2)))
 
 
@@ -232,5 +232,5 @@ class Pinned(gym.Env):
 
 def test_a_map_on_a_set_without_room_is_refused_before_the_first_step() -> None:
     env = feasible.constrain(Pinned(), lambda obs: Box([0.0, 1.0], [1.0, 1.0]))
-    with pytest.raises(ValueError, match=r"^DDPG: map='radial' goes out from the centre .* such as td3-projection"):
+    with pytest.raises(ValueError, match=r"^DDPG: map='radial' goes out from .* such as td3-projected-gradient"):
         feasible.agent("td3-radial", env, warmup=1_000).learn(1)

@@ -191,7 +191,7 @@ def test_a_method_of_other_tasks_and_an_unknown_preset_are_refused() -> None:
 def test_methods_know_their_names() -> None:
     assert all(name == method.name and method.title and method.summary for name, method in METHODS.items())
     known = {algo for task in TASKS.values() for preset in task.presets for algo in task.preset(preset)}
-    assert known == set(METHODS) - {"td3-projected-gradient"}  # which is of no suite
+    assert known == set(METHODS) - {"td3-projected-gradient"}  # which no suite has
 
 
 def test_a_method_that_the_first_preset_does_not_have_is_of_the_next_that_does() -> None:

@@ -198,8 +198,7 @@ class TestNames:
             assert all(word in printed for word in ("reacher", "moon", "harbour:moon, of a package"))
         main(["algos", "--task", "mine:lander"])
         said = " ".join(capsys.readouterr().out.split())
-        config = configure("mine:lander", "recommended", 0)
-        assert f"--algo recommended on mine:lander: {config.algo}, averaged=True" in said
+        assert "--algo recommended on mine:lander: td3-radial, averaged=True, normalised=True, warmup=10000" in said
 
     def test_a_task_of_this_process_is_not_mistaken_for_one_that_a_package_announces(
         self, mine: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -124,7 +124,7 @@ class FrankWolfe(ActorRule):
     inside: float = 1.0
     """Weight of the move from the proposal back to its projection."""
     project_target: bool = False
-    """Use the projection of the target policy's output in the critic's target."""
+    """Use the projection of the target policy's output in the critic's target; of no effect on tables."""
 
     def direction(self, feasible_set: ActionSet, proposed: Action, gradient: ActionGradient) -> tuple[Action, Metrics]:
         start = feasible_set.project(proposed)

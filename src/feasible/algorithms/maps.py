@@ -122,8 +122,8 @@ def trouble_inside(region: ActionSet, name: str) -> str | None:
         return None
     return (
         f"map={name!r} goes out from the centre of the feasible set, and that of this {type(region).__name__} lies on "
-        "its boundary (an entry without room, perhaps); use map='projection', or a method with a projection, such as "
-        "td3-projection, sac-projection or ppo-projection, which take every set."
+        "its boundary (an entry without room, perhaps); use a method with a projection, such as "
+        "td3-projected-gradient, sac-projection or ppo-projection, which take every set."
     )
 
 

@@ -103,7 +103,7 @@ def _recommended(task: str) -> str:
     find_task(task)
     choice = choice_on(task)
     changes = "".join(f", {name}={value}" for name, value in choice.changes.items())
-    return f"--algo recommended on {task}: {choice.algo}{changes} (docs/recommended.md)."
+    return f"--algo recommended on {task}: {choice.algo}{changes}, preset {choice.preset} (docs/recommended.md)."
 
 
 def _console() -> "Console":

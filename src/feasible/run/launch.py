@@ -25,6 +25,11 @@ def configure(
     known, preset = find_task(task), options.get("preset")
     if algo == RECOMMENDED:
         choice = choice_on(task)
+        if preset not in (None, DEFAULT) and choice.algo not in known.preset(preset):
+            raise ValueError(
+                f"preset: recommended on the task {task!r} is {choice.algo}, which the preset {preset!r} does not "
+                "have; leave --preset out, or name a method of the preset."
+            )
         algo, preset, changes = choice.algo, preset or choice.preset, {**choice.changes, **(changes or {})}
     preset = preset or preset_for(known, algo)
     algorithm = algorithm_of(known, algo, preset, changes)
