@@ -232,7 +232,8 @@ def title(method: str) -> str:
 
 
 def _score(cell: Cell) -> str:
-    return f"{number(cell.scores.mean())} ± {number(cell.scores.std())}"
+    spread = f" ± {number(cell.scores.std())}" if len(cell.scores) > 1 else ""
+    return f"{number(cell.scores.mean())}{spread}"
 
 
 def _interval(estimate: Estimate) -> str:

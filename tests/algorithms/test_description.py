@@ -1,6 +1,8 @@
 """Algorithms survive the way through JSON, and nothing else comes out of it."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -13,7 +15,7 @@ from feasible.algorithms.ppo import PPO
 from feasible.algorithms.sac import SAC
 from feasible.algorithms.stable_baselines3 import RENAMED
 from feasible.algorithms.trpo import TRPO
-from feasible.catalogue.registry import PAPERS, algorithm_of
+from feasible.catalogue.registry import METHODS, PAPERS, TASKS, algorithm_of
 from feasible.errors import nearest
 
 NFWPO = DDPG(rule=FrankWolfe(0.05), noise=0.1)
@@ -137,3 +139,15 @@ def test_a_name_that_is_taken_is_not_another_s() -> None:
 )
 def test_only_a_near_name_is_proposed(name: str, near: str | None) -> None:
     assert nearest(name, settings_of(NFWPO)) == near
+
+
+def test_every_method_is_built_again_in_a_process_that_has_imported_none() -> None:
+    spec = TASKS["reacher"].spec
+    described = [describe(method.make(spec)) for method in METHODS.values() if method.sets != "allocations of bikes"]
+    code = """
+import json, sys
+from feasible.algorithms.description import build_algorithm, describe
+for given in json.load(sys.stdin):
+    assert describe(build_algorithm(given)) == given
+"""
+    subprocess.run([sys.executable, "-c", code], input=json.dumps(described), text=True, check=True)

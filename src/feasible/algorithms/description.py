@@ -2,8 +2,10 @@
 
 import ast
 import functools
+import importlib
 import inspect
 import math
+import pkgutil
 import re
 import reprlib
 import sys
@@ -36,6 +38,14 @@ def known() -> dict[str, Kind | None]:
     return found
 
 
+@functools.cache
+def _import_ours() -> None:
+    """Import all algorithms of the library: a run that is read in a new process may be of any."""
+    package = __package__ or ""
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        importlib.import_module(f"{package}.{module.name}")
+
+
 def describe(value: object) -> Plain:
     """The value as JSON can hold it; a module is its fields and, under `kind`, its class's name."""
     if is_dataclass(value) and not isinstance(value, type):
@@ -48,11 +58,14 @@ def describe(value: object) -> Plain:
 
 
 def build(description: Plain) -> object:
-    """The value that `describe` described. Only algorithms and rules that are imported can come out of it."""
+    """The value that `describe` described: of ours, or of algorithms and rules that have been imported."""
     if isinstance(description, Mapping):
         settings = dict(description)
         kind = settings.pop("kind", None)
         kinds = known()
+        if kind not in kinds:
+            _import_ours()
+            kinds = known()
         if not isinstance(kind, str) or kind not in kinds:
             raise unknown("algorithm or rule", kind, sorted(kinds))
         make = kinds[kind]
