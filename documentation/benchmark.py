@@ -91,12 +91,12 @@ class Benchmark:
         done = {task: [cell for (own, _), cell in self.complete.items() if own == task] for task in stage.tasks}
         self.tasks = [task for task in stage.tasks if done[task]]
         """Those that have a complete cell."""
-        self.best = {
-            task: max(float(cell.scores.mean()) for cell in cells if cell.method in METHODS)
-            for task, cells in done.items()
-            if sum(cell.method in METHODS for cell in cells) >= least
-        }
-        """The mean of the best of the benchmark's methods, on tasks that have a scale."""
+        planned = {task: [cell for cell in cells if cell.method in METHODS] for task, cells in done.items()}
+        leaders = [max(cells, key=lambda cell: cell.scores.mean()) for cells in planned.values() if len(cells) >= least]
+        self.leaders = {cell.task: cell.method for cell in leaders}
+        """The best of the benchmark's methods, on tasks that have a scale."""
+        self.best = {cell.task: float(cell.scores.mean()) for cell in leaders}
+        """Its mean."""
 
     def _cell(self, task: str, method: str, longest: Mapping[tuple[str, str, str, int], Run]) -> Cell:
         entry, runs = self.stage.entries[method], []

@@ -145,7 +145,7 @@ def candidates_table(stages: Sequence[Benchmark]) -> str:
             rows.append([f"`{task}`", *["missing"] * (2 + len(CANDIDATES))])
             continue
         found = max(done, key=lambda found: found.stage.steps[task])
-        leader = _leader(found, task)
+        leader = found.leaders[task]
         best = f"{_score(found.complete[task, leader])}, `{leader}`"
         own = [_candidate(found, found.cells[task, method]) for method in CANDIDATES]
         rows.append([f"`{task}`", f"{found.stage.steps[task]:,}", best, *own])
@@ -159,16 +159,9 @@ def _candidate(found: Benchmark, cell: Cell) -> str:
     return f"{_score(cell)}; {place:.2f} ({end:+.2f}); {cell.shares[0]:.1%} / {cell.shares[1]:.1%}"
 
 
-def _leader(found: Benchmark, task: str) -> str:
-    """The best of the ten methods on a task."""
-    done = [method for method in METHODS if (task, method) in found.complete]
-    return max(done, key=lambda method: found.complete[task, method].scores.mean())
-
-
 def _lower_end(found: Benchmark, task: str, method: str) -> float:
     """The lower 95% end of the difference from the best of the ten methods, by a bootstrap over the seeds of both."""
-    own = found.normalised(task, method)
-    leader = _leader(found, task)
+    own, leader = found.normalised(task, method), found.leaders[task]
     if leader == method:
         return 0.0
     draws = np.random.default_rng(0).integers(len(own), size=(2, DRAWS, len(own)))
