@@ -20,9 +20,14 @@ from documentation.plan import PRESET, REFUSED, STAGES
 from feasible.run.config import RunConfig
 from feasible.run.launch import configure
 
-EVAL_EVERY, EPISODES = 5_000, 5
+EPISODES = 5
 MORE_EPISODES: Mapping[str, int] = {"reacher": 10, "bss-5": 10, "portfolio": 50}
 """Where episodes have fewer than 1,000 steps."""
+
+
+def eval_every(steps: int) -> int:
+    """Steps between evaluations, each of which makes as many steps as training makes from one to the next, or half."""
+    return 5_000 if steps <= 300_000 else 10_000
 
 
 def missing(
@@ -44,7 +49,7 @@ def missing(
             steps=stage.steps[task],
             preset=PRESET,
             variant=stage.entries[method].variants[0],
-            eval_every=EVAL_EVERY,
+            eval_every=eval_every(stage.steps[task]),
             episodes=MORE_EPISODES.get(task, EPISODES),
             changes=stage.entries[method].changes,
         )

@@ -7,7 +7,7 @@ import numpy as np
 
 from documentation.benchmark import DRAWS, Benchmark, Cell, benchmark, compared, decided
 from documentation.outcomes import number
-from documentation.plan import CANDIDATES, COMPARED, METHODS, REFUSED, STEPS, TASKS
+from documentation.plan import CANDIDATES, COMPARED, METHODS, REACHED, REFUSED, STEPS
 from documentation.results import markdown
 from feasible.catalogue.registry import METHODS as KNOWN
 from feasible.report.statistics import Estimate, interquartile_mean_interval
@@ -132,24 +132,24 @@ def choice_table(found: Benchmark) -> str:
     return markdown(["method", "tasks", *shown], rows)
 
 
-def candidates_table(stages: Sequence[Benchmark]) -> str:
+def candidates_table(stages: Sequence[Benchmark], best_of: str) -> str:
     """Rows are tasks, each at the last of the numbers of steps at which one of the candidates is complete.
 
-    Columns: the best of the ten methods, and of each candidate its score, its place on the scale with the lower 95% end
-    of its difference from the best, and its infeasible proposals with and without exploration.
+    Columns: the best of the stage's methods, and of each candidate its score, its place on the scale with the lower 95%
+    end of its difference from the best, and its infeasible proposals with and without exploration.
     """
-    rows = []
-    for task in TASKS:
-        done = [found for found in stages if any(task in found.tasks_of(method) for method in CANDIDATES)]
+    rows, candidates = [], [method for method in stages[0].methods if method in CANDIDATES]
+    for task in stages[0].stage.tasks:
+        done = [found for found in stages if any(task in found.tasks_of(method) for method in candidates)]
         if not done:
-            rows.append([f"`{task}`", *["missing"] * (2 + len(CANDIDATES))])
+            rows.append([f"`{task}`", *["missing"] * (2 + len(candidates))])
             continue
         found = max(done, key=lambda found: found.stage.steps[task])
         leader = found.leaders[task]
         best = f"{_score(found.complete[task, leader])}, `{leader}`"
-        own = [_candidate(found, found.cells[task, method]) for method in CANDIDATES]
+        own = [_candidate(found, found.cells[task, method]) for method in candidates]
         rows.append([f"`{task}`", f"{found.stage.steps[task]:,}", best, *own])
-    return markdown(["task", "steps", "best of the ten", *(f"`{method}`" for method in CANDIDATES)], rows)
+    return markdown(["task", "steps", best_of, *(f"`{method}`" for method in candidates)], rows)
 
 
 def _candidate(found: Benchmark, cell: Cell) -> str:
@@ -200,8 +200,8 @@ _TABLES: Mapping[str, Callable[[Benchmark], str]] = {
 def table(subject: str) -> str:
     """The table that the page asks for, of the published results.
 
-    `missing`, `candidates`, `smoke`, `study`, `NAME final` of stage 2, or `NAME STEPS` of stage 1, with the candidates
-    if the name is `choice`.
+    `missing`, `candidates`, `confirmed`, `smoke`, `study`, `NAME final [STEPS]` of stage 2, or `NAME STEPS` of stage 1,
+    with the candidates if the name is `choice`.
     """
     match subject.split():
         case ["missing"]:
@@ -209,9 +209,14 @@ def table(subject: str) -> str:
         case ["smoke" | "study" as stage]:
             return returns_table(benchmark(stage))
         case ["candidates"]:
-            return candidates_table([benchmark("choice", steps) for steps in (STEPS, COMPARED, 200_000)])
+            stages = [benchmark("choice", steps) for steps in (STEPS, COMPARED, 200_000)]
+            return candidates_table(stages, "best of the ten")
+        case ["confirmed"]:
+            return candidates_table([benchmark("final", steps) for steps in (None, REACHED)], "best of the six")
         case [name, "final"]:
             return _TABLES[name](benchmark("final"))
+        case [name, "final", steps]:
+            return _TABLES[name](benchmark("final", int(steps)))
         case ["choice", steps]:
             return choice_table(benchmark("choice", int(steps)))
         case [name, steps]:

@@ -84,8 +84,8 @@ class Stage:
     """By task."""
 
     def cut(self, steps: int) -> "Stage":
-        """The same, of which only the first steps are looked at."""
-        return replace(self, steps=dict.fromkeys(self.tasks, steps))
+        """The same, of which at most the first steps are looked at."""
+        return replace(self, steps={task: min(own, steps) for task, own in self.steps.items()})
 
 
 CANDIDATES: Mapping[str, Entry] = {
@@ -95,21 +95,25 @@ CANDIDATES: Mapping[str, Entry] = {
     ),
 }
 """With a longer warm-up, normalised observations and an averaged policy."""
+CHOSEN = "td3-radial, tuned"
+"""The candidate that is recommended."""
 _SELECTED = {method: Entry(method) for method in METHODS}
 SELECTION = Stage(_SELECTED, TASKS, SEEDS, dict.fromkeys(TASKS, STEPS))
 CHOICE = replace(SELECTION, entries={**_SELECTED, **CANDIDATES})
 """Stage 1 with the candidates."""
+_LEADING = ("td3-optlayer", "td3-nfwpo", "td3-alpha", "td3-radial", "sac-proposed", "aram")
 _TELLING = ("reacher", "halfcheetah", "bss-5", "nsfnet", "portfolio")
 FINAL = Stage(
     {
-        **{method: Entry(method) for method in ("td3-optlayer", "td3-nfwpo", "td3-alpha", "td3-radial")},
-        **{method: Entry(method) for method in ("sac-proposed", "aram")},
-        **CANDIDATES,
+        **{method: Entry(method, ("final",)) for method in _LEADING},
+        CHOSEN: replace(CANDIDATES[CHOSEN], variants=("tuned-final",)),
     },
     _TELLING,
     range(5),
     {task: KNOWN_TASKS[task].steps for task in _TELLING},
 )
+REACHED = 650_000
+"""Where stage 2 is compared: its TD3 runs on `halfcheetah` end soon after, all others have their full length."""
 SMOKE = Stage(
     {name: Entry(name, ("smoke",)) for name in OTHERS},
     TASKS,

@@ -125,9 +125,8 @@ def test_candidates_are_told_by_their_variant_and_do_not_move_the_scale(found: B
 def test_a_candidate_is_shown_at_the_last_steps_that_it_has_reached(found: Benchmark, candidate: list[Run]) -> None:
     """Nine evaluations before 270,000 steps are a tenth to nine tenths of the end: 4,000, the leader's 2,000."""
     runs = [*(run for cell in found.cells.values() for run in cell.runs), *candidate]
-    table = candidates_table(
-        [Benchmark(runs, WORST, CHOICE.cut(steps), least=2) for steps in (300_000, 270_000, 30_000)]
-    )
+    stages = [Benchmark(runs, WORST, CHOICE.cut(steps), least=2) for steps in (300_000, 270_000, 30_000)]
+    table = candidates_table(stages, "best")
     steps, best, radial, gradient = row(table, "`reacher`")
     assert (steps, best) == ("270,000", "2,000 ± 816, `td3-alpha`")
     assert radial.startswith(f"4,000 ± 0.00; {4_100 / 2_100:.2f} (+")
@@ -137,9 +136,18 @@ def test_a_candidate_is_shown_at_the_last_steps_that_it_has_reached(found: Bench
 
 
 def test_a_candidate_is_trained_with_its_changes() -> None:
-    (config,) = missing(Benchmark([], WORST, replace(CHOICE, seeds=(7,))), ["bss-5"], ["td3-radial, tuned"])
+    (config,) = missing(Benchmark([], WORST, replace(CHOICE, seeds=(7,))), ["reacher"], ["td3-radial, tuned"])
     assert (config.algo, config.variant, config.seed) == ("td3-radial", "tuned", 7)
-    assert config.algorithm == configure("bss-5", "recommended", 7).algorithm
+    assert config.algorithm == configure("reacher", "recommended", 7).algorithm
+
+
+def test_the_last_stage_has_full_length_and_a_cut_leaves_shorter_tasks_alone() -> None:
+    """Lengths are those of the paper's tasks; of runs longer than 300,000 steps every other evaluation is left out."""
+    lengths = {"reacher": 300_000, "halfcheetah": 700_000, "bss-5": 100_000, "nsfnet": 500_000, "portfolio": 150_000}
+    configs = missing(Benchmark([], WORST, STAGES["final"]), methods=["td3-radial, tuned"])
+    assert {config.task: config.steps for config in configs} == lengths
+    assert {config.task for config in configs if config.eval_every == 10_000} == {"halfcheetah", "nsfnet"}
+    assert dict(STAGES["final"].cut(400_000).steps) == {**lengths, "halfcheetah": 400_000, "nsfnet": 400_000}
 
 
 @pytest.mark.parametrize("name", STAGES)
