@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from feasible.algorithms.description import Plain
-from feasible.catalogue.recommended import ELSEWHERE
+from feasible.catalogue.recommended import ELSEWHERE, RELATIVE_TO_BIKES
 from feasible.catalogue.registry import TASKS as KNOWN_TASKS
 
 METHODS = (
@@ -112,6 +112,16 @@ FINAL = Stage(
     range(5),
     {task: KNOWN_TASKS[task].steps for task in _TELLING},
 )
+RELATIVE = Stage(
+    {
+        CHOSEN: FINAL.entries[CHOSEN],
+        f"{CHOSEN}, relative to the bikes": Entry("td3-radial", ("tuned-relative",), RELATIVE_TO_BIKES.changes),
+    },
+    ("bss-5",),
+    FINAL.seeds,
+    FINAL.steps,
+)
+"""The chosen one with outputs relative to the present allocation, beside the same without it."""
 REACHED = 650_000
 """Where stage 2 is compared: its TD3 runs on `halfcheetah` end soon after, all others have their full length."""
 SMOKE = Stage(
@@ -137,5 +147,6 @@ STAGES: Mapping[str, Stage] = {
     "choice": CHOICE,
     "study": STUDY,
     "final": FINAL,
+    "relative": RELATIVE,
     "smoke": SMOKE,
 }

@@ -43,6 +43,8 @@ class Spec(eqx.Module):
     episode_length: int | None = eqx.field(static=True, default=None)
     layout: Layout | None = eqx.field(static=True, default=None)
     """Where the parts of an observation with a structure are in the vectors that algorithms see."""
+    reference: Float[Array, " n"] | None = None
+    """A known feasible action that outputs are relative to, at one observation; if None, they span the action box."""
 
     @property
     def action_size(self) -> int:

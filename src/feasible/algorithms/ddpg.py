@@ -25,6 +25,9 @@ The factors of the field's methods (`docs/methods.md`):
     critic_at    proposed: the critic is of proposals, which the environment repairs; the warm-up draws from the box
     penalty      the actor's loss gets penalty times the mean distance from the output, before the map, to the set
 
+With `relative_to` outputs are relative to an action that the observation holds: the present allocation of bikes, or
+the last action. An actor that puts out zeros then leaves things as they are, which it would else have to learn.
+
 The actor is never at rest, and its output wavers around what it has learned. With `averaged` the policy in use, in
 evaluations and policy files, is the target actor, an exponential average of the actor over about 1 / `target_ratio`
 updates, which is there anyway. The actor itself explores: learning is the same, bit for bit.
@@ -39,12 +42,14 @@ batch for both (they draw two), sampled from stored transitions only, and no def
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -129,6 +134,8 @@ class DDPG(Algorithm[DDPGState]):
     """Weight of the distance from the actor's output to the feasible set, in the actor's loss."""
     critic_joined: int = 1
     """The critic's layer at which the action enters, counted from 0."""
+    relative_to: tuple[int, ...] = ()
+    """Entries of the observation that hold a known feasible action, which the actor's outputs are relative to."""
 
     @property
     def action_map(self) -> ActionMap:
@@ -168,7 +175,7 @@ class DDPG(Algorithm[DDPGState]):
 
     def act(self, policy: Policy, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
         actor, statistics = taken_apart(policy)
-        region, action_map = spec.feasible_set(obs), self.action_map
+        spec, region, action_map = self._at(spec, obs), spec.feasible_set(obs), self.action_map
         output = actor(seen(statistics, obs), *action_map.bounds(spec, region))
         intended = action_map.proposed(spec, region, output)
         proposed = intended
@@ -241,12 +248,12 @@ class DDPG(Algorithm[DDPGState]):
 
         def answered(obs: Array, actor: Actor) -> tuple[Array, Array]:
             """The action that the critic is asked about, and its distance from the set before it was brought in."""
-            region = spec.feasible_set(obs)
-            output = actor(seen(state.statistics, obs), *self.action_map.bounds(spec, region))
-            action = self.action_map.action(spec, region, output)
+            at, region = self._at(spec, obs), spec.feasible_set(obs)
+            output = actor(seen(state.statistics, obs), *self.action_map.bounds(at, region))
+            action = self.action_map.action(at, region, output)
             if is_zero(self.penalty):
                 return action, jnp.zeros((), action.dtype)
-            return action, distance(region, self.action_map.point(spec, region, output))
+            return action, distance(region, self.action_map.point(at, region, output))
 
         def loss(actor: Actor) -> tuple[Array, Metrics]:
             actions, outside = jax.vmap(answered, in_axes=(0, None))(batch.obs, actor)
@@ -267,11 +274,11 @@ class DDPG(Algorithm[DDPGState]):
 
         def next_value(obs: Array, noise: Array) -> Array:
             x = seen(state.statistics, obs)
-            region = spec.feasible_set(obs)
-            output = state.target_actor(x, *self.action_map.bounds(spec, region))
-            action = self.action_map.target(spec, region, output, None)
+            at, region = self._at(spec, obs), spec.feasible_set(obs)
+            output = state.target_actor(x, *self.action_map.bounds(at, region))
+            action = self.action_map.target(at, region, output, None)
             if not is_zero(self.target_noise):
-                noisy = self.action_map.target(spec, region, output, self.target_noise * noise)
+                noisy = self.action_map.target(at, region, output, self.target_noise * noise)
                 action = jnp.where(self.target_noise > 0, noisy, action)  # merged agents may have none
             action = self._valued(self.rule.target_action(region, action), action)
             return jnp.min(state.target_critic.values(x, action))
@@ -282,6 +289,17 @@ class DDPG(Algorithm[DDPGState]):
         values = jax.vmap(critic.values)(x, self._valued(batch.executed, batch.proposed))
         loss = jnp.sum(jnp.mean(jnp.square(values - target[:, None]), axis=0))
         return loss, {"critic/value": jnp.mean(values[:, 0])}
+
+    def _at(self, spec: Spec, obs: Float[Array, " o"]) -> Spec:
+        """The task with the reference action of an observation, where there is one."""
+        if not self.relative_to:
+            return spec
+        if len(self.relative_to) != spec.action_size or max(self.relative_to) >= spec.observation_size:
+            raise ValueError(
+                f"DDPG: relative_to must name the {spec.action_size} entries of the observation that hold an action, "
+                f"each from 0 to {spec.observation_size - 1}, not {self.relative_to}."
+            )
+        return replace(spec, reference=obs[np.array(self.relative_to)])
 
     def _valued(self, executed: Array, proposed: Array) -> Array:
         """The one of both that the critic values."""

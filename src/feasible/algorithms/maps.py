@@ -13,6 +13,10 @@ set is flat (allocations, equalities), v = B y with the d orthonormal columns B 
 outputs. An output u is in units of the box: y = B^T (m - c) + w u, m the box's middle and w its half widths as the hull
 sees them, so that without equalities c + v is the action m + (high - low)/2 u.
 
+With a reference, a known feasible action r, such as the present allocation of bikes or the last action, outputs are
+relative to it: `projection` has r + (high - low)/2 u, and the others go out from there, y = w u with r for c, moved
+inwards by a fiftieth of its way to the centre, where every direction has room. An output of 0 leaves it at that.
+
 The centre of a set may jump where the set moves with the state: of `Polytope`, where another largest ball takes over,
 of `PositivePowerBox` and `HalfSpaceBox`, where a weight changes its sign. Maps jump with it, and actions stay inside. A
 centre on the boundary has no gauge: answers are then NaN, which no environment gets.
@@ -32,6 +36,9 @@ from feasible.sets.base import ActionSet
 from feasible.solve.precision import full_precision
 
 Action = Float[Array, " n"]
+NEAR = 0.98
+"""How far from the centre to a reference a map into the set begins: on whole numbers, rounding ends at the reference
+if the centre is within 25 units of it."""
 
 
 class Chart(Protocol):
@@ -50,8 +57,12 @@ class Hull(eqx.Module):
     basis: Float[Array, "n d"]
 
     @classmethod
-    def of(cls, region: ActionSet) -> "Hull":
-        return cls(region.centre(), region.hull_basis())
+    def of(cls, region: ActionSet, reference: Action | None = None) -> "Hull":
+        """Around the set's centre, or around a point near the reference."""
+        centre = region.centre()
+        if reference is not None:
+            centre = centre + NEAR * (region.project(reference) - centre)
+        return cls(centre, region.hull_basis())
 
     @property
     def dim(self) -> int:
@@ -79,6 +90,8 @@ class Hull(eqx.Module):
     def placed(self, spec: Spec, output: Float[Array, " d"]) -> Float[Array, " d"]:
         """y of a network's output, in units of the box."""
         middle, half = 0.5 * (spec.high + spec.low), 0.5 * (spec.high - spec.low)
+        if spec.reference is not None:
+            return self.widths(half) * output
         return self.coordinates(middle) + self.widths(half) * output
 
     @property
@@ -176,7 +189,10 @@ class Projection(ActionMap):
         return region.dim
 
     def bounds(self, spec: Spec, region: ActionSet) -> tuple[Array, Array]:
-        return spec.low, spec.high
+        if spec.reference is None:
+            return spec.low, spec.high
+        half = 0.5 * (spec.high - spec.low)
+        return spec.reference - half, spec.reference + half
 
     def point(self, spec: Spec, region: ActionSet, output: Array) -> Action:
         return output
@@ -209,18 +225,18 @@ class Inside(ActionMap):
         return -ones, ones
 
     def point(self, spec: Spec, region: ActionSet, output: Array) -> Action:
-        hull = Hull.of(region)
+        hull = Hull.of(region, spec.reference)
         return hull.action(hull.placed(spec, output))
 
     def action(self, spec: Spec, region: ActionSet, output: Array) -> Action:
-        hull = Hull.of(region)
+        hull = Hull.of(region, spec.reference)
         return hull.action(self.brought(region, hull, hull.placed(spec, output)))
 
     def proposed(self, spec: Spec, region: ActionSet, output: Array) -> Action:
         return self.action(spec, region, output)
 
     def explored(self, spec: Spec, region: ActionSet, output: Array, deviation: Array, normal: Array) -> Action:
-        hull = Hull.of(region)
+        hull = Hull.of(region, spec.reference)
         noise = hull.widths(jnp.broadcast_to(deviation, spec.low.shape)) * normal
         return hull.action(self.brought(region, hull, hull.placed(spec, output) + noise))
 
@@ -229,7 +245,7 @@ class Inside(ActionMap):
         action = self.action(spec, region, output)
         if noise is None:
             return action
-        hull = Hull.of(region)
+        hull = Hull.of(region, spec.reference)
         return hull.action(alpha(region, hull, hull.coordinates(action + noise)))
 
 

@@ -40,6 +40,7 @@ class DDPGSettings(TypedDict, total=False):
     critic_at: Literal["executed", "proposed"]
     penalty: float
     critic_joined: int
+    relative_to: Units
 
 
 class FrankWolfeSettings(DDPGSettings, total=False):

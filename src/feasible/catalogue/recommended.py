@@ -19,6 +19,8 @@ class Choice:
 
 ELSEWHERE = Choice("td3-radial", {"averaged": True, "normalised": True, "warmup": 10_000})
 """On every task but those below, and on yours."""
+RELATIVE_TO_BIKES = Choice(ELSEWHERE.algo, {**ELSEWHERE.changes, "relative_to": [5, 6, 7, 8, 9]})
+"""The same, where the observation holds the present allocation: demand, bikes and the step."""
 CHOICES: Mapping[str, Choice] = {
     "bss-3": Choice("fwpo", preset="fair"),
     "nsfnet": Choice("nfwpo", {"actor_interval": 10, "averaged": True, "critic_interval": 10}, preset="fair"),

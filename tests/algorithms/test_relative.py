@@ -1,0 +1,110 @@
+"""Outputs relative to a known feasible action: zeros leave things as they are, and maps into the set stay inside."""
+
+from collections.abc import Mapping
+
+import equinox as eqx
+import gymnasium as gym
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import feasible
+from feasible.algorithms.base import Spec
+from feasible.algorithms.ddpg import DDPG
+from feasible.algorithms.description import build_algorithm, describe
+from feasible.algorithms.maps import MAPS
+from feasible.algorithms.spec import spec_of
+from feasible.catalogue.registry import METHODS
+from feasible.constraints import fixed
+from feasible.sets import ActionSet, Allocation, BallBox, IntegerAllocation, WeightedL1Box
+from tests.lazily import Lazily
+
+SETS: Mapping[str, ActionSet] = Lazily(
+    {
+        "allocation": lambda: Allocation(1.0, [0.0, 0.0, 0.1], [0.8, 0.6, 0.9]),
+        "integers": lambda: IntegerAllocation(9, [0, 0, 0], [5, 5, 5]),
+        "weighted-l1": lambda: WeightedL1Box([1.0, -2.0, 0.0], 1.5, [1.0, 1.0, 0.5]),
+        "ball-and-box": lambda: BallBox([0.0] * 3, 1.0, [-0.5, -1.0, -0.2], [0.5, 0.4, 2.0]),
+    }
+)
+BIKES = (5, 6, 7, 8, 9)
+
+
+def relative(region: ActionSet, reference: jax.Array) -> Spec:
+    low, high = jnp.full(3, -1.0), jnp.full(3, 5.0)
+    return Spec(3, low, high, fixed(region), reference=reference)
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_maps_go_out_from_the_reference_and_stay_inside(kind: str) -> None:
+    """From corners, where a set has no room in most directions."""
+    region = SETS[kind]
+    gradients = jax.random.normal(jax.random.key(0), (20, 3))
+    corners = jax.vmap(region.maximise_linear)(gradients)
+    outputs = 2.0 * jax.random.normal(jax.random.key(1), (20, region.hull_dim))
+
+    def answers(corner: jax.Array, output: jax.Array) -> tuple[jax.Array, list[jax.Array]]:
+        spec, zeros = relative(region, corner), jnp.zeros_like(output)
+        maps = [MAPS[name] for name in ("alpha", "radial")]
+        noisy = [one.explored(spec, region, output, jnp.ones(3), output) for one in maps]
+        rest = jnp.stack([one.action(spec, region, zeros) for one in maps])
+        return rest, [*(one.action(spec, region, output) for one in maps), *noisy]
+
+    rest, moved = jax.jit(jax.vmap(answers))(corners, outputs)
+    near = 0.98 * np.asarray(corners) + 0.02 * np.asarray(region.centre())
+    np.testing.assert_allclose(rest, np.stack([near, near], axis=1), atol=1e-5)
+    for actions in moved:
+        assert bool(jnp.all(jax.vmap(region.contains)(actions)))
+        assert float(jnp.max(jnp.abs(actions - corners))) > 0.1
+
+
+def test_projection_adds_the_output_to_the_reference() -> None:
+    region, reference = SETS["weighted-l1"], jnp.array([0.1, -0.2, 0.3])
+    low, high = MAPS["projection"].bounds(relative(region, reference), region)
+    np.testing.assert_allclose(low, reference - 3.0, rtol=1e-6)
+    np.testing.assert_allclose(high, reference + 3.0, rtol=1e-6)
+    far = MAPS["projection"].proposed(relative(region, reference), region, high)
+    np.testing.assert_allclose(far, reference + 3.0, rtol=1e-6)  # in the box, which ends at 5
+    beyond = MAPS["projection"].proposed(relative(region, reference), region, high + 9.0)
+    np.testing.assert_allclose(beyond, 5.0)
+
+
+@pytest.mark.parametrize("algo", ["td3-radial", "td3-projection"])
+def test_an_actor_of_zeros_leaves_the_bikes_where_they_are(algo: str) -> None:
+    """The return of a day is then that of a plain loop that executes the bikes of the observation."""
+    env = feasible.make("bss-5")
+    spec = spec_of(env)
+    agent = METHODS[algo].make(spec)
+    assert isinstance(agent, DDPG)
+    agent = eqx.tree_at(lambda a: a.relative_to, agent, BIKES)
+    policy = jax.tree.map(jnp.zeros_like, agent.policy(agent.init(jax.random.key(0), spec)))
+    act = jax.jit(lambda obs: agent.act(policy, spec, obs, jax.random.key(0), explore=False).executed)
+
+    def day(decide: object) -> float:
+        total, (obs, _), ended = 0.0, env.reset(seed=3), False
+        while not ended:
+            obs, reward, terminated, truncated, _ = env.step(np.asarray(decide(obs)))  # pyright: ignore[reportCallIssue]
+            total, ended = total + float(reward), bool(terminated or truncated)
+        return total
+
+    assert day(lambda obs: act(jnp.asarray(obs, jnp.float32))) == day(lambda obs: obs[5:10])
+
+
+@pytest.mark.parametrize("places", [(5, 6), (5, 6, 7, 8, 11)])
+def test_entries_that_hold_no_action_are_refused(places: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"relative_to must name the 5 entries .* each from 0 to 10, not \(5, 6"):
+        feasible.agent("td3-radial", feasible.make("bss-5"), relative_to=places, warmup=0).learn(1)
+    with pytest.raises(ValueError, match="relative_to must be at least 0"):
+        feasible.agent("td3-radial", feasible.make("bss-5"), relative_to=(-1, -2, -3, -4, -5))
+
+
+def test_it_learns_relative_to_the_last_action_and_is_described() -> None:
+    """With a limit on how fast an action may change, of an environment that remembers the last one."""
+    env = feasible.remember_action(gym.make("Pendulum-v1"))
+    env = feasible.constrain(env, lambda obs: feasible.sets.Box(obs[-1:] - 0.5, obs[-1:] + 0.5))
+    agent = feasible.agent("td3-radial", env, relative_to=(3,), warmup=5, batch_size=4, hidden_layers=(8,)).learn(12)
+    described = describe(agent.algorithm)
+    assert build_algorithm(described) == agent.algorithm
+    assert isinstance(described, dict)
+    assert described["relative_to"] == [3]
