@@ -4,10 +4,10 @@
                                [--jobs N | --device gpu] [--list]
     python -m documentation --add runs --figures
 
-Stages come from `documentation/plan.py`: `selection` if none is named, `choice` with the candidates, `study`, `final`
-and `smoke`. On a GPU the methods of a task are one population. Those of one group share its kernels, every further
-group costs as much as the first: TD3's methods in one setting are one group (two on `bss-5` and `portfolio`), all other
-methods a group each.
+Stages come from `documentation/plan.py`: `selection` if none is named, `choice` with the candidates, `study`, `final`,
+`relative` and `smoke`. On a GPU the methods of a task are one population. Those of one group share its kernels, every
+further group costs as much as the first: TD3's methods in one setting are one group (two on `bss-5` and `portfolio`),
+all other methods a group each.
 """
 
 import argparse
@@ -26,7 +26,7 @@ MORE_EPISODES: Mapping[str, int] = {"reacher": 10, "bss-5": 10, "portfolio": 50}
 
 
 def eval_every(steps: int) -> int:
-    """Steps between evaluations, each of which makes as many steps as training makes from one to the next, or half."""
+    """Steps between evaluations; fewer evaluations of long runs, since an episode may be as long as 1,000 steps."""
     return 5_000 if steps <= 300_000 else 10_000
 
 

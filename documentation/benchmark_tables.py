@@ -68,13 +68,19 @@ def aggregate_table(found: Benchmark) -> str:
 
 
 def improvement_table(found: Benchmark) -> str:
-    """Rows beat columns: the probability that a run of one beats a run of the other, over the tasks of both."""
+    """Rows beat columns: the probability that a run of one beats a run of the other, over the tasks of both.
+
+    A pair is resampled once: below the diagonal is the contrary of what is above it.
+    """
     rows = []
-    for first in found.methods:
+    for place, first in enumerate(found.methods):
         cells = []
-        for second in found.methods:
-            tasks = found.tasks_of(first, second) if first != second else []
-            estimate = compared(found, first, second)[0] if tasks else None
+        for other, second in enumerate(found.methods):
+            estimate = None
+            if place != other and found.tasks_of(first, second):
+                above = place < other
+                estimate = compared(found, *((first, second) if above else (second, first)))[0]
+                estimate = estimate if above else estimate.contrary
             cells.append("" if estimate is None else f"{estimate.value:.2f}" + ("*" if decided(estimate) else ""))
         rows.append([f"`{first}`", *cells])
     return markdown(["", *(f"`{method}`" for method in found.methods)], rows)
@@ -200,13 +206,13 @@ _TABLES: Mapping[str, Callable[[Benchmark], str]] = {
 def table(subject: str) -> str:
     """The table that the page asks for, of the published results.
 
-    `missing`, `candidates`, `confirmed`, `smoke`, `study`, `NAME final [STEPS]` of stage 2, or `NAME STEPS` of stage 1,
-    with the candidates if the name is `choice`.
+    `missing`, `candidates`, `confirmed`, `smoke`, `study`, `relative`, `NAME final [STEPS]` of stage 2, or `NAME STEPS`
+    of stage 1, with the candidates if the name is `choice`.
     """
     match subject.split():
         case ["missing"]:
             return missing_table(benchmark(), benchmark("selection", COMPARED))
-        case ["smoke" | "study" as stage]:
+        case ["smoke" | "study" | "relative" as stage]:
             return returns_table(benchmark(stage))
         case ["candidates"]:
             stages = [benchmark("choice", steps) for steps in (STEPS, COMPARED, 200_000)]

@@ -1,6 +1,7 @@
 """Outputs relative to a known feasible action: zeros leave things as they are, and maps into the set stay inside."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import equinox as eqx
 import gymnasium as gym
@@ -8,12 +9,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 import feasible
 from feasible.algorithms.base import Spec
 from feasible.algorithms.ddpg import DDPG
-from feasible.algorithms.description import build_algorithm, describe
+from feasible.algorithms.description import build_algorithm, changed, describe
 from feasible.algorithms.maps import MAPS
+from feasible.algorithms.merged import merged
+from feasible.algorithms.nets import Output, activated
 from feasible.algorithms.spec import spec_of
 from feasible.catalogue.registry import METHODS
 from feasible.constraints import fixed
@@ -59,15 +63,18 @@ def test_maps_go_out_from_the_reference_and_stay_inside(kind: str) -> None:
         assert float(jnp.max(jnp.abs(actions - corners))) > 0.1
 
 
-def test_projection_adds_the_output_to_the_reference() -> None:
-    region, reference = SETS["weighted-l1"], jnp.array([0.1, -0.2, 0.3])
-    low, high = MAPS["projection"].bounds(relative(region, reference), region)
-    np.testing.assert_allclose(low, reference - 3.0, rtol=1e-6)
-    np.testing.assert_allclose(high, reference + 3.0, rtol=1e-6)
-    far = MAPS["projection"].proposed(relative(region, reference), region, high)
-    np.testing.assert_allclose(far, reference + 3.0, rtol=1e-6)  # in the box, which ends at 5
-    beyond = MAPS["projection"].proposed(relative(region, reference), region, high + 9.0)
-    np.testing.assert_allclose(beyond, 5.0)
+@pytest.mark.parametrize("activation", ["tanh", "linear", "relu"])
+def test_projection_adds_the_output_to_the_reference(activation: Output) -> None:
+    """The box reaches from -1 to 5; a proposal is clipped to it, and the action that the critic values is not."""
+    region, reference, x = SETS["weighted-l1"], jnp.array([0.1, -0.2, 3.0]), jnp.array([0.3, -2.0, 4.0])
+    spec, projection = relative(region, reference), MAPS["projection"]
+    output = activated(activation, x, *projection.bounds(spec, region))
+    added = {"tanh": 3.0 * np.tanh(x), "linear": x, "relu": np.maximum(x, 0.0)}[activation]
+    moved = np.asarray(reference) + added
+    np.testing.assert_allclose(projection.action(spec, region, output), moved, rtol=1e-6)
+    np.testing.assert_allclose(projection.proposed(spec, region, output), np.clip(moved, -1.0, 5.0), rtol=1e-6)
+    noisy = projection.target(spec, region, output, jnp.full(3, 0.5))
+    np.testing.assert_allclose(noisy, np.clip(moved + 0.5, -1.0, 5.0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("algo", ["td3-radial", "td3-projection"])
@@ -81,14 +88,34 @@ def test_an_actor_of_zeros_leaves_the_bikes_where_they_are(algo: str) -> None:
     policy = jax.tree.map(jnp.zeros_like, agent.policy(agent.init(jax.random.key(0), spec)))
     act = jax.jit(lambda obs: agent.act(policy, spec, obs, jax.random.key(0), explore=False).executed)
 
-    def day(decide: object) -> float:
+    def day(decide: Callable[[np.ndarray], ArrayLike]) -> float:
         total, (obs, _), ended = 0.0, env.reset(seed=3), False
         while not ended:
-            obs, reward, terminated, truncated, _ = env.step(np.asarray(decide(obs)))  # pyright: ignore[reportCallIssue]
+            obs, reward, terminated, truncated, _ = env.step(np.asarray(decide(obs)))
             total, ended = total + float(reward), bool(terminated or truncated)
         return total
 
     assert day(lambda obs: act(jnp.asarray(obs, jnp.float32))) == day(lambda obs: obs[5:10])
+
+
+def test_agents_of_one_program_act_as_they_do_alone() -> None:
+    """Maps of both kinds in one group, with normalised observations: the reference is what the observation says."""
+    spec = spec_of(feasible.make("reacher"))  # whose actions are in the plane, as its first two entries are
+    settings = {"relative_to": (0, 1), "normalised": True, "hidden_layers": (8,), "replay_size": 10}
+    made = [METHODS[algo].make(spec) for algo in ("td3-projection", "td3-alpha", "td3-radial")]
+    alone = [changed(agent, settings, "test") for agent in made if isinstance(agent, DDPG)]
+    obs, key = jnp.linspace(-0.02, 0.03, spec.observation_size, dtype=jnp.float32), jax.random.key(1)
+    numbers, rest = eqx.partition(merged(alone, spec.low.dtype), lambda leaf: isinstance(leaf, np.ndarray))
+
+    def proposed(agent: DDPG) -> jax.Array:
+        policy = agent.policy(agent.init(jax.random.key(0), spec))
+        return agent.act(policy, spec, obs, key, explore=True).proposed
+
+    together = jax.jit(jax.vmap(lambda own: proposed(eqx.combine(own, rest))))(numbers)
+    single = [proposed(agent) for agent in alone]
+    np.testing.assert_allclose(together, np.stack(single), rtol=1e-5, atol=1e-7)
+    unmoved = [proposed(replace(agent, relative_to=())) for agent in alone]
+    assert all(np.abs(own - other).max() > 1e-3 for own, other in zip(single, unmoved, strict=True))
 
 
 @pytest.mark.parametrize("places", [(5, 6), (5, 6, 7, 8, 11)])

@@ -26,7 +26,7 @@ The factors of the field's methods (`docs/methods.md`):
     penalty      the actor's loss gets penalty times the mean distance from the output, before the map, to the set
 
 With `relative_to` outputs are relative to an action that the observation holds: the present allocation of bikes, or
-the last action. An actor that puts out zeros then leaves things as they are, which it would else have to learn.
+the last action. An actor that puts out zeros then leaves things as they are, which is hard to learn otherwise.
 
 The actor is never at rest, and its output wavers around what it has learned. With `averaged` the policy in use, in
 evaluations and policy files, is the target actor, an exponential average of the actor over about 1 / `target_ratio`

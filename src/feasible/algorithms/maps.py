@@ -14,8 +14,9 @@ outputs. An output u is in units of the box: y = B^T (m - c) + w u, m the box's 
 sees them, so that without equalities c + v is the action m + (high - low)/2 u.
 
 With a reference, a known feasible action r, such as the present allocation of bikes or the last action, outputs are
-relative to it: `projection` has r + (high - low)/2 u, and the others go out from there, y = w u with r for c, moved
-inwards by a fiftieth of its way to the centre, where every direction has room. An output of 0 leaves it at that.
+relative to it: `projection` has r + (high - low)/2 u, which may leave the box, and is clipped to it when it is
+proposed. The others go out from there, y = w u with r for c, moved inwards by a fiftieth of its way to the centre,
+where every direction has room. An output of 0 leaves it at that.
 
 The centre of a set may jump where the set moves with the state: of `Polytope`, where another largest ball takes over,
 of `PositivePowerBox` and `HalfSpaceBox`, where a weight changes its sign. Maps jump with it, and actions stay inside. A
@@ -55,14 +56,16 @@ class Hull(eqx.Module):
 
     centre: Float[Array, " n"]
     basis: Float[Array, "n d"]
+    relative: bool = eqx.field(static=True, default=False)
+    """Whether the centre is one to which outputs are relative."""
 
     @classmethod
     def of(cls, region: ActionSet, reference: Action | None = None) -> "Hull":
-        """Around the set's centre, or around a point near the reference."""
+        """Around the set's centre, or around a point near the reference, which costs a projection."""
         centre = region.centre()
         if reference is not None:
             centre = centre + NEAR * (region.project(reference) - centre)
-        return cls(centre, region.hull_basis())
+        return cls(centre, region.hull_basis(), reference is not None)
 
     @property
     def dim(self) -> int:
@@ -90,7 +93,7 @@ class Hull(eqx.Module):
     def placed(self, spec: Spec, output: Float[Array, " d"]) -> Float[Array, " d"]:
         """y of a network's output, in units of the box."""
         middle, half = 0.5 * (spec.high + spec.low), 0.5 * (spec.high - spec.low)
-        if spec.reference is not None:
+        if self.relative:
             return self.widths(half) * output
         return self.coordinates(middle) + self.widths(half) * output
 
@@ -192,22 +195,23 @@ class Projection(ActionMap):
         if spec.reference is None:
             return spec.low, spec.high
         half = 0.5 * (spec.high - spec.low)
-        return spec.reference - half, spec.reference + half
+        return -half, half
 
     def point(self, spec: Spec, region: ActionSet, output: Array) -> Action:
-        return output
+        return output if spec.reference is None else spec.reference + output
 
     def action(self, spec: Spec, region: ActionSet, output: Array) -> Action:
-        return output
+        return self.point(spec, region, output)
 
     def proposed(self, spec: Spec, region: ActionSet, output: Array) -> Action:
-        return spec.clip(output)
+        return spec.clip(self.point(spec, region, output))
 
     def explored(self, spec: Spec, region: ActionSet, output: Array, deviation: Array, normal: Array) -> Action:
-        return spec.clip(output + deviation * normal)
+        return spec.clip(self.point(spec, region, output) + deviation * normal)
 
     def target(self, spec: Spec, region: ActionSet, output: Array, noise: Action | None) -> Action:
-        return output if noise is None else spec.clip(output + noise)
+        action = self.action(spec, region, output)
+        return action if noise is None else spec.clip(action + noise)
 
 
 class Inside(ActionMap):

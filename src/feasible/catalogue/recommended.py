@@ -1,7 +1,7 @@
 """`recommended`: the method and settings that we recommend on a task; `docs/recommended.md` says why."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from feasible.algorithms.description import Plain
 from feasible.catalogue.task import DEFAULT
@@ -19,14 +19,22 @@ class Choice:
 
 ELSEWHERE = Choice("td3-radial", {"averaged": True, "normalised": True, "warmup": 10_000})
 """On every task but those below, and on yours."""
-RELATIVE_TO_BIKES = Choice(ELSEWHERE.algo, {**ELSEWHERE.changes, "relative_to": [5, 6, 7, 8, 9]})
-"""The same, where the observation holds the present allocation: demand, bikes and the step."""
+_ON_NSFNET: Mapping[str, Plain] = {
+    "actor_interval": 10,
+    "averaged": True,
+    "batch_size": 256,
+    "critic_interval": 10,
+    "discount": 0.5,
+    "noise": 1.0,
+}
 CHOICES: Mapping[str, Choice] = {
     "bss-3": Choice("fwpo", preset="fair"),
-    "nsfnet": Choice("nfwpo", {"actor_interval": 10, "averaged": True, "critic_interval": 10}, preset="fair"),
+    "bss-5": replace(ELSEWHERE, changes={**ELSEWHERE.changes, "relative_to": [5, 6, 7, 8, 9]}),
+    "nsfnet": Choice("nfwpo", _ON_NSFNET, preset="fair"),
     "portfolio": Choice("aram"),
 }
-"""By task: where networks are not needed, where the one method is not compared yet, and where it fails."""
+"""By task: where networks are not needed, where it goes out from the present bikes (which follow the demand), and where
+it fails."""
 
 
 def choice_on(task: str) -> Choice:

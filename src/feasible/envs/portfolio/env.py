@@ -2,7 +2,7 @@
 
 Action: the share of each asset after trading. Observation: [weights now, after the market moved them | expected log
 return of each asset in the next month | share of the episode played]. Reward: 100 ln of the growth of wealth, costs of
-trading included. An episode is truncated after `episode_length` months and never terminates.
+trading included. An episode ends with its last month: it terminates, since the month is observed.
 """
 
 from collections.abc import Mapping, Sequence
