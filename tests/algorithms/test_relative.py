@@ -18,10 +18,11 @@ from feasible.algorithms.description import build_algorithm, changed, describe
 from feasible.algorithms.maps import MAPS
 from feasible.algorithms.merged import merged
 from feasible.algorithms.nets import Output, activated
+from feasible.algorithms.replay import Batch
 from feasible.algorithms.spec import spec_of
 from feasible.catalogue.registry import METHODS
 from feasible.constraints import fixed
-from feasible.sets import ActionSet, Allocation, BallBox, IntegerAllocation, WeightedL1Box
+from feasible.sets import ActionSet, Allocation, Ball, BallBox, IntegerAllocation, WeightedL1Box
 from tests.lazily import Lazily
 
 SETS: Mapping[str, ActionSet] = Lazily(
@@ -116,6 +117,29 @@ def test_agents_of_one_program_act_as_they_do_alone() -> None:
     np.testing.assert_allclose(together, np.stack(single), rtol=1e-5, atol=1e-7)
     unmoved = [proposed(replace(agent, relative_to=())) for agent in alone]
     assert all(np.abs(own - other).max() > 1e-3 for own, other in zip(single, unmoved, strict=True))
+
+
+def test_actor_and_critic_learn_at_actions_that_are_relative() -> None:
+    """Relative to the centre of a ball in the box's middle nothing changes; relative to another action all does."""
+    spec = Spec(3, -jnp.ones(2), jnp.ones(2), fixed(Ball([0.0, 0.0], 0.7)))
+    made = METHODS["td3-radial"].make(spec)
+    assert isinstance(made, DDPG)
+    plain = changed(made, {"hidden_layers": (8,), "replay_size": 4}, "test")
+    moved = changed(plain, {"relative_to": (0, 1)}, "test")
+    state = plain.init(jax.random.key(0), spec)
+
+    def learned(agent: DDPG, reference: tuple[float, float]) -> tuple[float, np.ndarray]:
+        """The critic's loss, and the gradient of the actor's first weights."""
+        obs = jnp.array([[*reference, 0.5], [*reference, -0.3]])
+        batch = Batch(obs, obs[:, :2], obs[:, :2], obs, jnp.ones(2), jnp.ones(2))
+        loss, _ = agent.critic_loss(state.critic, state, spec, batch, jax.random.key(1))
+        grads, _ = agent.actor_gradient(state, spec, batch)
+        return float(loss), np.asarray(jax.tree.leaves(grads)[0])
+
+    for reference, same in (((0.0, 0.0), True), ((0.3, -0.2), False)):
+        (loss, grads), (other, others) = (learned(agent, reference) for agent in (plain, moved))
+        assert (abs(loss - other) < 1e-6) == same
+        assert (np.abs(grads - others).max() < 1e-7) == same
 
 
 @pytest.mark.parametrize("places", [(5, 6), (5, 6, 7, 8, 11)])

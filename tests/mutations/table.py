@@ -74,6 +74,22 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "alpha-inside": ("hull.lifted(y)), 1.0)", "hull.lifted(y)), 0.5)"),
     },
     (
+        "algorithms/maps.py",
+        "algorithms/test_relative.py::test_maps_go_out_from_the_reference_and_stay_inside[integers]",
+    ): {
+        "reference-inwards": ("NEAR * (region.project(reference) - centre)", "(region.project(reference) - centre)"),
+    },
+    ("algorithms/ddpg.py", "algorithms/test_relative.py::test_actor_and_critic_learn_at_actions_that_are_relative"): {
+        "relative-actor": (
+            "self.action_map.action(at, region, output)",
+            "self.action_map.action(spec, region, output)",
+        ),
+        "relative-target": (
+            "self.action_map.target(at, region, output, self.target_noise * noise)",
+            "self.action_map.target(spec, region, output, self.target_noise * noise)",
+        ),
+    },
+    (
         "algorithms/densities.py",
         "algorithms/test_maps.py::test_the_log_determinant_of_radial_is_that_of_its_jacobian[ball]",
     ): {
