@@ -78,9 +78,8 @@ def improvement_table(found: Benchmark) -> str:
         for other, second in enumerate(found.methods):
             estimate = None
             if place != other and found.tasks_of(first, second):
-                above = place < other
-                estimate = compared(found, *((first, second) if above else (second, first)))[0]
-                estimate = estimate if above else estimate.contrary
+                pair, _ = compared(found, *sorted((first, second), key=found.methods.index))
+                estimate = pair if place < other else pair.contrary
             cells.append("" if estimate is None else f"{estimate.value:.2f}" + ("*" if decided(estimate) else ""))
         rows.append([f"`{first}`", *cells])
     return markdown(["", *(f"`{method}`" for method in found.methods)], rows)

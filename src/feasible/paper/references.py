@@ -56,16 +56,24 @@ def score(returns: Float64[np.ndarray, " copies"]) -> Score:
     return Score(float(returns.mean()), float(returns.std(ddof=1) / np.sqrt(len(returns))))
 
 
+def stay(obs: Observations) -> Actions:
+    """Leave the bikes where they are; an observation is [demand | bikes | time]."""
+    return obs[:, obs.shape[1] // 2 : -1]
+
+
+def at_rates(rates: Float[np.ndarray, " n"]) -> Callable[[Observations], Actions]:
+    """Send at the same rates in every state."""
+    return lambda obs: np.tile(rates, (len(obs), 1))
+
+
 def staying_put(task: str, episodes: int = EPISODES) -> Score:
-    """Of a bike-sharing task, whose observation is [demand | bikes | time]."""
-    stations = registry.find_task(task).action_size
-    return score(play(task, lambda obs: obs[:, stations : 2 * stations], range(SEED, SEED + episodes)))
+    """Of a bike-sharing task."""
+    return score(play(task, stay, range(SEED, SEED + episodes)))
 
 
 def fixed_rates(rates: Float[np.ndarray, " n"], episodes: int = EPISODES) -> Score:
     """The same rates on the paths of NSFNET at every step."""
-    seeds = range(SEED, SEED + episodes)
-    return score(play("nsfnet", lambda obs: np.tile(rates, (len(obs), 1)), seeds))
+    return score(play("nsfnet", at_rates(rates), range(SEED, SEED + episodes)))
 
 
 def searched_rates(generations: int = GENERATIONS, seed: int = 0) -> Float64[np.ndarray, " n"]:
