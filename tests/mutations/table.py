@@ -342,6 +342,18 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
     ): {
         "budget-exit": ("start + room / jnp.where(slope > 0", "room / jnp.where(slope > 0"),
     },
+    (
+        "solve/convex_load.py",
+        "sets/test_exit_derivatives.py::test_derivatives_are_those_of_finite_differences[power]",
+    ): {
+        "budget-exit-slope": ("/ jnp.where(ends, rise, 1.0)", "/ jnp.where(ends, slope, 1.0) * 2.0"),
+    },
+    (
+        "sets/ellipsoid.py",
+        "sets/test_exit_derivatives.py::test_derivatives_along_slow_and_fast_directions_are_finite_and_right[straight_joints]",
+    ): {
+        "ellipsoid-slow-exit": ("(box_ends > 0) & jnp.isfinite(box_ends), box_ends, 1.0", "box_ends > 0, 1.0, 1.0"),
+    },
     ("solve/conic.py", "sets/test_cones.py::test_projection_on_a_cone_is_moreau_s"): {
         "cone-height": ("0.5 * (length + head)", "length"),
     },

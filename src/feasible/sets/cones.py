@@ -192,15 +192,19 @@ def _unit(block: Float[Array, "k n"]) -> Float[Array, ""]:
 
 def _cone_exit(at: Float[Array, " k"], along: Float[Array, " k"]) -> Float[Array, ""]:
     """The t at which at + t along leaves the cone: of the root's two forms the one without cancellation."""
+    peak = stop_gradient(jnp.max(jnp.abs(along)))
+    unit = jnp.where(peak > 0, peak, 1.0)  # of the direction, whose squares would underflow where it is slow
+    along = along / unit
     bend = jnp.vdot(along[1:], along[1:]) - along[0] ** 2
     lean = jnp.vdot(at[1:], along[1:]) - at[0] * along[0]
     reach = safe_norm(at[1:])
     room = jnp.maximum((at[0] - reach) * (at[0] + reach), 0.0)
-    root = jnp.sqrt(jnp.maximum(lean**2 + bend * room, 0.0))
+    square = lean**2 + bend * room
+    root = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
     against, curved = lean > 0, bend > 0
     near = room / jnp.where(against, lean + root, 1.0)
     far = (root - lean) / jnp.where(curved, bend, 1.0)
-    return jnp.where(against, near, jnp.where(curved, far, jnp.inf))
+    return jnp.where(against, near, jnp.where(curved, far, jnp.inf)) / unit
 
 
 @functools.partial(inlined_or_soon, static_argnums=3)

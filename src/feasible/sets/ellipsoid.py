@@ -110,17 +110,20 @@ class EllipsoidBox(ActionSet):
 
     @compiled
     def exit_distance(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, ""]:
-        pace = self.energy(direction)
-        lean = jnp.sum(self.eigenvalues * self._turned(origin) * self._turned(direction))
+        box_ends = box_exit(origin, direction, -self.bound, self.bound)
+        # In units of the way to the box's end, squares of a slow direction do not underflow.
+        unit = stop_gradient(jnp.where((box_ends > 0) & jnp.isfinite(box_ends), box_ends, 1.0))
+        pace = self.energy(unit * direction)
+        lean = jnp.sum(self.eigenvalues * self._turned(origin) * self._turned(unit * direction))
         room = jnp.maximum(self.level - self.energy(origin), 0.0)
-        moving = pace > 0
-        root = jnp.sqrt(jnp.maximum(lean**2 + pace * room, 0.0))
+        sooner = jnp.where(jnp.isfinite(box_ends), pace + 2.0 * lean > room, pace > 0)  # than the box
+        pace, lean = jnp.where(sooner, pace, 1.0), jnp.where(sooner, lean, 0.0)
+        square = lean**2 + pace * room
+        root = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
         # Of the two forms of the root take the one without cancellation.
         against = lean > 0
-        far = (root - lean) / jnp.where(moving, pace, 1.0)
-        near = room / jnp.where(against, lean + root, 1.0)
-        time = jnp.where(moving, jnp.where(against, near, far), jnp.inf)
-        return jnp.minimum(time, box_exit(origin, direction, -self.bound, self.bound))
+        time = jnp.where(against, room / jnp.where(against, lean + root, 1.0), (root - lean) / pace)
+        return jnp.where(sooner, jnp.minimum(unit * time, box_ends), box_ends)
 
     @compiled
     def centre(self) -> Float[Array, " n"]:
