@@ -350,7 +350,7 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
     },
     (
         "sets/ellipsoid.py",
-        "sets/test_exit_derivatives.py::test_derivatives_along_slow_and_fast_directions_are_finite_and_right[straight_joints]",
+        "sets/test_exit_derivatives.py::test_derivatives_along_slow_and_fast_directions_are_finite_and_right[power_and_heat]",
     ): {
         "ellipsoid-slow-exit": ("(box_ends > 0) & jnp.isfinite(box_ends), box_ends, 1.0", "box_ends > 0, 1.0, 1.0"),
     },
