@@ -340,7 +340,7 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "solve/convex_load.py",
         "solve/test_breakpoints.py::test_the_exit_of_a_convex_load_is_where_bisection_finds_it[float64]",
     ): {
-        "budget-exit": ("start + room / jnp.where(slope > 0", "room / jnp.where(slope > 0"),
+        "budget-exit": ("start + room / stop_gradient(", "room / stop_gradient("),
     },
     (
         "solve/convex_load.py",

@@ -76,6 +76,33 @@ def test_derivatives_are_those_of_finite_differences(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SETS)
+def test_second_derivatives_are_those_of_the_first_ones(name: str) -> None:
+    """Densities on the surface have the first ones in them, and are derived."""
+    region, rays = SETS[name], np.random.default_rng(2).normal(size=(2, 200, 3))
+    lines, others = map(jnp.asarray, rays)
+
+    @jax.jit
+    @jax.vmap
+    def slopes(line: Array, other: Array) -> Array:
+        origin = region.centre() + 0.5 * region.exit_distance(region.centre(), other) * other
+        return jax.grad(region.exit_distance, argnums=1)(origin, line)
+
+    @jax.jit
+    @jax.vmap
+    def bends(line: Array, other: Array) -> Array:
+        origin = region.centre() + 0.5 * region.exit_distance(region.centre(), other) * other
+        return jax.hessian(region.exit_distance, argnums=1)(origin, line)
+
+    second = bends(lines, others)
+    for entry in range(3):
+        along = jnp.zeros_like(lines).at[:, entry].set(1e-6)
+        one, two, three = (slopes(at, others) for at in (lines - along, lines, lines + along))
+        smooth = np.all(np.abs(three - 2 * two + one) < 1e-8 * (1 + np.abs(two) ** 3), axis=1)
+        assert np.mean(smooth) > 0.8
+        np.testing.assert_allclose(second[smooth, entry], ((three - one) / 2e-6)[smooth], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", SETS)
 def test_derivatives_along_slow_and_fast_directions_are_finite_and_right(name: str) -> None:
     exits = _exits(jax.tree.map(lambda leaf: leaf.astype(jnp.float32), SETS[name]))
     lines, others = jnp.asarray(np.random.default_rng(0).normal(size=(2, 200, 3)), jnp.float32)

@@ -23,30 +23,32 @@ def convex_exit(
     that kink for one above the budget, and the piece before it may be level: so the lines of later pieces, all of which
     are below the load, end the way as well.
 
-    The derivative is that of load(t) = budget at the t found. At a kink, which the way there goes by, a term's slope
-    is that of rounding, and programs may round it differently in different places.
+    Derivatives, of any order, are those of the line of the piece that crosses, t = t0 + (budget - load(t0)) / slope with
+    t0 the answer. The way there goes by kinks, at which a term's slope is that of rounding, and programs may round it
+    differently in different places.
     """
-    kinks, before, after, constant, most = map(stop_gradient, (kinks, before, after, constant, budget))
+    kinks, most = stop_gradient(kinks), stop_gradient(budget)
     ahead = jnp.where(jnp.isfinite(kinks) & (kinks > 0), kinks, 0.0)
     start = jnp.max(jnp.where(stop_gradient(jax.vmap(load)(ahead)) <= most, ahead, 0.0))
     end = jnp.min(jnp.where(ahead > start, ahead, jnp.inf))
     middle = jnp.where(jnp.isfinite(end), start + 0.5 * (end - start), 2.0 * start + 1.0)
-    slope = stop_gradient(jax.jvp(load, (middle,), (jnp.ones_like(middle),))[1])
+    _, slope = jax.jvp(load, (middle,), (jnp.ones_like(middle),))
     room = jnp.maximum(most - stop_gradient(load(start)), 0.0)
-    crossing = jnp.where(slope > 0, start + room / jnp.where(slope > 0, slope, 1.0), jnp.inf)
+    crossing = jnp.where(slope > 0, start + room / stop_gradient(jnp.where(slope > 0, slope, 1.0)), jnp.inf)
 
     eps = jnp.finfo(most.dtype).eps
     slopes = jnp.where(kinks[None, :] <= ahead[:, None], after[None, :], before[None, :])
-    rises = jnp.sum(slopes, axis=1)
-    later = (ahead > start) & (rises > 16 * eps * jnp.sum(jnp.abs(slopes), axis=1))
-    meets = jnp.where(later, (most - constant + slopes @ kinks) / jnp.where(later, rises, 1.0), jnp.inf)
+    rises, known = jnp.sum(slopes, axis=1), stop_gradient(slopes)
+    later = (ahead > start) & (rises > 16 * eps * jnp.sum(jnp.abs(known), axis=1))
+    meets = (most - stop_gradient(constant) + known @ kinks) / stop_gradient(jnp.where(later, rises, 1.0))
+    meets = jnp.where(later, meets, jnp.inf)
     line = jnp.argmin(meets)
     earliest = jnp.maximum(meets[line], start)
     sooner = earliest < (1.0 - 64 * eps) * crossing  # else the same but for rounding
     time, rise = jnp.where(sooner, earliest, crossing), jnp.where(sooner, rises[line], slope)
     ends = jnp.isfinite(time)
-    spare = jnp.where(ends, budget - load(jnp.where(ends, time, 0.0)), 0.0)
-    return time + (spare - stop_gradient(spare)) / jnp.where(ends, rise, 1.0)
+    more = (budget - load(jnp.where(ends, time, 0.0))) / jnp.where(ends, rise, 1.0)
+    return time + jnp.where(ends, more - stop_gradient(more), 0.0)
 
 
 def convex_chord(
