@@ -23,8 +23,8 @@ def convex_exit(
     that kink for one above the budget, and the piece before it may be level: so the lines of later pieces, all of which
     are below the load, end the way as well.
 
-    Derivatives, of any order, are those of the line of the piece that crosses, t = t0 + (budget - load(t0)) / slope with
-    t0 the answer. The way there goes by kinks, at which a term's slope is that of rounding, and programs may round it
+    Derivatives, of any order, are those of t0 + (budget - load(t0)) / slope, t0 the answer, on the line of the piece
+    that crosses. The way there goes by kinks, at which a term's slope is that of rounding, and programs may round it
     differently in different places.
     """
     kinks, most = stop_gradient(kinks), stop_gradient(budget)
