@@ -25,19 +25,19 @@ from feasible.sets import (
 )
 
 WEIGHTS = [2.0, 0.5, 1.0]
+_BOX = Polytope([[1.0, 0.0, 0.0]], [0.9], -1.0, 1.0)
 SETS: dict[str, ActionSet] = {
     "box": Box([-1.0, -2.0, -0.5], 1.0),
     "ball": Ball([0.0, 0.5, 0.0], 1.0),
     "power": WeightedL1Box(WEIGHTS, 1.0, 1.0),
     "positive_power": PositivePowerBox(WEIGHTS, 1.0, 1.0),
+    "nothing_to_spend": PositivePowerBox(WEIGHTS, 0.0, 1.0),
     "ellipsoid": EllipsoidBox([[2.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 0.0]], 1.0, 1.0),
-    "straight_joints": EllipsoidBox([1e-6, 1e-7, 1e-12], 0.1, 1.0),
     "no_heat": EllipsoidBox([0.0, 0.0, 0.0], 0.1, 1.0),
     "power_and_heat": WeightedL1EllipsoidBox(WEIGHTS, 1.0, [1.0, 1e-6, 0.0], 0.1, 1.0),
     "polytope": Polytope([[1.0, 1.0, 1.0], [1.0, -1.0, 0.0]], [1.0, 0.5], -1.0, 1.0),
-    "cone": ConePolytope(
-        Polytope([[1.0, 0.0, 0.0]], [0.9], -1.0, 1.0), [Cone(np.eye(3), np.zeros(3), np.zeros(3), 1.2)]
-    ),
+    "cone": ConePolytope(_BOX, [Cone(np.eye(3), np.zeros(3), np.zeros(3), 1.2)]),
+    "leaning_cone": ConePolytope(_BOX, [Cone(0.5 * np.eye(3), np.zeros(3), np.array([0.6, 0.0, 0.0]), 0.3)]),
 }
 
 

@@ -83,11 +83,15 @@ class EllipsoidBox(ActionSet):
         return ("a'Q a - level", *entries("|a| - bound", self.dim))
 
     def energy(self, a: Float[Array, " n"]) -> Float[Array, ""]:
-        """a'Q a, by the spectrum: Q a loses what is small beside Q's largest eigenvalue to rounding."""
+        """a'Q a."""
+        return self._product(a, a)
+
+    def _product(self, a: Float[Array, " n"], b: Float[Array, " n"]) -> Float[Array, ""]:
+        """a'Q b, by the spectrum: Q b loses what is small beside Q's largest eigenvalue to rounding."""
         if self.eigenvectors is None:
-            return jnp.sum(self.Q * a**2)
-        at, along = stop_gradient(a), self._turned(a)
-        return jnp.sum(self.eigenvalues * along**2) + at @ (self.Q - stop_gradient(self.Q)) @ at
+            return jnp.sum(self.Q * (a * b))
+        along = jnp.sum(self.eigenvalues * (self._turned(a) * self._turned(b)))
+        return along + stop_gradient(a) @ (self.Q - stop_gradient(self.Q)) @ stop_gradient(b)
 
     def slopes(self) -> Float[Array, " m"]:
         """On the set |2 Q a| <= 2 sqrt(largest eigenvalue * level)."""
@@ -114,7 +118,7 @@ class EllipsoidBox(ActionSet):
         # In units of the way to the box's end, squares of a slow direction do not underflow.
         unit = stop_gradient(jnp.where((box_ends > 0) & jnp.isfinite(box_ends), box_ends, 1.0))
         pace = self.energy(unit * direction)
-        lean = jnp.sum(self.eigenvalues * self._turned(origin) * self._turned(unit * direction))
+        lean = self._product(origin, unit * direction)
         room = jnp.maximum(self.level - self.energy(origin), 0.0)
         sooner = jnp.where(jnp.isfinite(box_ends), pace + 2.0 * lean > room, pace > 0)  # than the box
         pace, lean = jnp.where(sooner, pace, 1.0), jnp.where(sooner, lean, 0.0)
@@ -122,7 +126,9 @@ class EllipsoidBox(ActionSet):
         root = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
         # Of the two forms of the root take the one without cancellation.
         against = lean > 0
-        time = jnp.where(against, room / jnp.where(against, lean + root, 1.0), (root - lean) / pace)
+        near = room / jnp.where(against, lean + root, 1.0)
+        far = (root - lean) / jnp.where(against, 1.0, pace)
+        time = jnp.where(against, near, far)
         return jnp.where(sooner, jnp.minimum(unit * time, box_ends), box_ends)
 
     @compiled

@@ -23,32 +23,46 @@ def convex_exit(
     that kink for one above the budget, and the piece before it may be level: so the lines of later pieces, all of which
     are below the load, end the way as well.
 
-    Derivatives, of any order, are those of t0 + (budget - load(t0)) / slope, t0 the answer, on the line of the piece
-    that crosses. The way there goes by kinks, at which a term's slope is that of rounding, and programs may round it
-    differently in different places.
+    Derivatives, of any order, are those of the line of the piece that crosses, taken in the piece's middle m: of
+    m + (budget - load(m)) / slope. At its ends, the kinks, a term's slope is that of rounding, and programs may round
+    it differently in different places.
     """
-    kinks, most = stop_gradient(kinks), stop_gradient(budget)
+    kinks, before, after, constant, most = map(stop_gradient, (kinks, before, after, constant, budget))
     ahead = jnp.where(jnp.isfinite(kinks) & (kinks > 0), kinks, 0.0)
     start = jnp.max(jnp.where(stop_gradient(jax.vmap(load)(ahead)) <= most, ahead, 0.0))
-    end = jnp.min(jnp.where(ahead > start, ahead, jnp.inf))
-    middle = jnp.where(jnp.isfinite(end), start + 0.5 * (end - start), 2.0 * start + 1.0)
-    _, slope = jax.jvp(load, (middle,), (jnp.ones_like(middle),))
+    slope = stop_gradient(_in_the_middle(load, ahead, start, 2.0 * start + 1.0)[1])
     room = jnp.maximum(most - stop_gradient(load(start)), 0.0)
-    crossing = jnp.where(slope > 0, start + room / stop_gradient(jnp.where(slope > 0, slope, 1.0)), jnp.inf)
+    crossing = jnp.where(slope > 0, start + room / jnp.where(slope > 0, slope, 1.0), jnp.inf)
 
     eps = jnp.finfo(most.dtype).eps
     slopes = jnp.where(kinks[None, :] <= ahead[:, None], after[None, :], before[None, :])
-    rises, known = jnp.sum(slopes, axis=1), stop_gradient(slopes)
-    later = (ahead > start) & (rises > 16 * eps * jnp.sum(jnp.abs(known), axis=1))
-    meets = (most - stop_gradient(constant) + known @ kinks) / stop_gradient(jnp.where(later, rises, 1.0))
-    meets = jnp.where(later, meets, jnp.inf)
+    rises = jnp.sum(slopes, axis=1)
+    later = (ahead > start) & (rises > 16 * eps * jnp.sum(jnp.abs(slopes), axis=1))
+    meets = jnp.where(later, (most - constant + slopes @ kinks) / jnp.where(later, rises, 1.0), jnp.inf)
     line = jnp.argmin(meets)
     earliest = jnp.maximum(meets[line], start)
     sooner = earliest < (1.0 - 64 * eps) * crossing  # else the same but for rounding
-    time, rise = jnp.where(sooner, earliest, crossing), jnp.where(sooner, rises[line], slope)
-    ends = jnp.isfinite(time)
-    more = (budget - load(jnp.where(ends, time, 0.0))) / jnp.where(ends, rise, 1.0)
-    return time + jnp.where(ends, more - stop_gradient(more), 0.0)
+    time = jnp.where(sooner, earliest, crossing)
+
+    begin = jnp.where(sooner, ahead[line], start)
+    beyond = jnp.where(jnp.isfinite(time) & (time > (1.0 + 64 * eps) * begin), 2.0 * time - begin, 2.0 * begin)
+    value, slope = _in_the_middle(load, ahead, begin, jnp.where(beyond > 0, beyond, 1.0))
+    # Of a load that hardly grows squares underflow, and what limits the way is something else.
+    grows = jnp.isfinite(time) & (slope > jnp.finfo(most.dtype).tiny ** 0.5)
+    moved = jnp.where(grows, (budget - value) / jnp.where(grows, slope, 1.0), 0.0)
+    return time + jnp.where(jnp.isfinite(moved), moved - stop_gradient(moved), 0.0)
+
+
+def _in_the_middle(
+    load: Callable[[Float[Array, ""]], Float[Array, ""]],
+    ahead: Float[Array, " k"],
+    begin: Float[Array, ""],
+    beyond: Float[Array, ""],
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The load and its slope between a kink and the next; after the last kink, at the point `beyond`."""
+    end = jnp.min(jnp.where(ahead > begin, ahead, jnp.inf))
+    middle = jnp.where(jnp.isfinite(end), begin + 0.5 * (end - begin), beyond)
+    return jax.jvp(load, (middle,), (jnp.ones_like(middle),))
 
 
 def convex_chord(
