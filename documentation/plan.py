@@ -37,7 +37,7 @@ TASKS = (
 )
 SEEDS = (100, 101, 102)
 STEPS, COMPARED = 300_000, 250_000
-"""The plan's budget, and the steps at which methods are compared: those that eight tasks have reached."""
+"""The plan's budget, and the steps at which methods are compared: those that nine tasks have reached."""
 PRESET = "default"
 OTHERS = (
     "nfwpo",

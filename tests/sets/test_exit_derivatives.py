@@ -112,3 +112,20 @@ def test_derivatives_along_slow_and_fast_directions_are_finite_and_right(name: s
         np.testing.assert_allclose(speed * time, plain, rtol=1e-4)
         np.testing.assert_allclose(speed * slow_by_origin, by_origin, rtol=1e-2, atol=1e-3)
         np.testing.assert_allclose(speed * (speed * slow_by_line), by_line, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("diagonal", [True, False])
+def test_an_ellipsoid_s_exit_off_the_centre_has_its_derivative_in_the_matrix(diagonal: bool) -> None:
+    given = jnp.array([2.0, 1.0, 0.5]) if diagonal else jnp.array([[2.0, 0.5, 0.0], [0.5, 1.0, 0.1], [0.0, 0.1, 0.5]])
+    origin, line = jnp.array([0.2, -0.3, 0.1]), jnp.array([1.0, 0.4, -0.2])
+
+    @jax.jit
+    def exit_of(Q: Array) -> Array:
+        return EllipsoidBox(Q, 1.0, 10.0).exit_distance(origin, line)
+
+    change = (
+        jnp.array([0.3, -0.2, 0.1]) if diagonal else jnp.array([[0.3, 0.1, 0.0], [0.1, -0.2, 0.2], [0.0, 0.2, 0.1]])
+    )
+    slope = jnp.vdot(jax.grad(exit_of)(given), change)
+    difference = (exit_of(given + 1e-6 * change) - exit_of(given - 1e-6 * change)) / 2e-6
+    np.testing.assert_allclose(slope, difference, rtol=1e-6)
