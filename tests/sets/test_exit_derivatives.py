@@ -3,6 +3,7 @@
 They are those of finite differences; and for directions of any length t(o, s d) = t(o, d) / s.
 """
 
+import functools
 from collections.abc import Callable
 
 import jax
@@ -44,14 +45,18 @@ SETS: dict[str, ActionSet] = {
 Exits = Callable[[Array, Array, Array], tuple[Array, tuple[Array, Array]]]
 
 
+def _half_way(region: ActionSet, line: Array) -> Array:
+    """A point between the centre and the boundary."""
+    return region.centre() + 0.5 * region.exit_distance(region.centre(), line) * line
+
+
 def _exits(region: ActionSet) -> Exits:
     """When rays with a speed leave the set, and the derivatives by their beginning and by their direction."""
 
     @jax.jit
     @jax.vmap
     def exits(line: Array, other: Array, speed: Array) -> tuple[Array, tuple[Array, Array]]:
-        origin = region.centre() + 0.5 * region.exit_distance(region.centre(), other) * other
-        return jax.value_and_grad(region.exit_distance, argnums=(0, 1))(origin, speed * line)
+        return jax.value_and_grad(region.exit_distance, argnums=(0, 1))(_half_way(region, other), speed * line)
 
     return exits
 
@@ -62,8 +67,7 @@ def test_derivatives_are_those_of_finite_differences(name: str) -> None:
     lines, others = map(jnp.asarray, rays)
     _, slopes = _exits(region)(lines, others, jnp.ones(200))
     exits = jax.jit(jax.vmap(region.exit_distance))
-    centres = jnp.broadcast_to(region.centre(), lines.shape)
-    origins = centres + 0.5 * exits(centres, others)[:, None] * others
+    origins = jax.vmap(functools.partial(_half_way, region))(others)
     for entry in range(3):
         along = jnp.zeros_like(lines).at[:, entry].set(1e-6)
         for slope, one, two, three in (
@@ -83,20 +87,16 @@ def test_second_derivatives_are_those_of_the_first_ones(name: str) -> None:
 
     @jax.jit
     @jax.vmap
-    def slopes(line: Array, other: Array) -> Array:
-        origin = region.centre() + 0.5 * region.exit_distance(region.centre(), other) * other
-        return jax.grad(region.exit_distance, argnums=1)(origin, line)
-
-    @jax.jit
-    @jax.vmap
     def bends(line: Array, other: Array) -> Array:
-        origin = region.centre() + 0.5 * region.exit_distance(region.centre(), other) * other
-        return jax.hessian(region.exit_distance, argnums=1)(origin, line)
+        return jax.hessian(region.exit_distance, argnums=1)(_half_way(region, other), line)
 
-    second = bends(lines, others)
+    def slopes(at: Array) -> Array:
+        return first(at, others, jnp.ones(200))[1][1]
+
+    first, second = _exits(region), bends(lines, others)
     for entry in range(3):
         along = jnp.zeros_like(lines).at[:, entry].set(1e-6)
-        one, two, three = (slopes(at, others) for at in (lines - along, lines, lines + along))
+        one, two, three = (slopes(at) for at in (lines - along, lines, lines + along))
         smooth = np.all(np.abs(three - 2 * two + one) < 1e-8 * (1 + np.abs(two) ** 3), axis=1)
         assert np.mean(smooth) > 0.8
         np.testing.assert_allclose(second[smooth, entry], ((three - one) / 2e-6)[smooth], rtol=1e-3, atol=1e-3)

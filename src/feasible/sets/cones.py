@@ -20,6 +20,7 @@ from feasible.sets.polytope import Polytope
 from feasible.sets.sampling import hit_and_run
 from feasible.solve.conic import minimise_over_cones
 from feasible.solve.lp import depth_rows
+from feasible.solve.quadratic import quadratic_exit
 
 
 class Cone(NamedTuple):
@@ -191,7 +192,7 @@ def _unit(block: Float[Array, "k n"]) -> Float[Array, ""]:
 
 
 def _cone_exit(at: Float[Array, " k"], along: Float[Array, " k"]) -> Float[Array, ""]:
-    """The t at which at + t along leaves the cone: of the root's two forms the one without cancellation."""
+    """The t at which at + t along leaves the cone."""
     peak = stop_gradient(jnp.max(jnp.abs(along)))
     unit = jnp.where(peak > 0, peak, 1.0)  # of the direction, whose squares would underflow where it is slow
     along = along / unit
@@ -199,12 +200,7 @@ def _cone_exit(at: Float[Array, " k"], along: Float[Array, " k"]) -> Float[Array
     lean = jnp.vdot(at[1:], along[1:]) - at[0] * along[0]
     reach = safe_norm(at[1:])
     room = jnp.maximum((at[0] - reach) * (at[0] + reach), 0.0)
-    square = lean**2 + bend * room
-    root = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
-    against, curved = lean > 0, bend > 0
-    near = room / jnp.where(against, lean + root, 1.0)
-    far = (root - lean) / jnp.where(curved, bend, 1.0)
-    return jnp.where(against, near, jnp.where(curved, far, jnp.inf)) / unit
+    return quadratic_exit(bend, lean, room) / unit
 
 
 @functools.partial(inlined_or_soon, static_argnums=3)

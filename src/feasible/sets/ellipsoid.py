@@ -14,6 +14,7 @@ from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.solve.breakpoints import clamp
 from feasible.solve.exact import exact_spectrum
 from feasible.solve.precision import full_precision
+from feasible.solve.quadratic import quadratic_exit
 from feasible.solve.splitting import Projection, minimise_over_intersection
 from feasible.solve.two_budgets import Budgets, highest_in_budgets, nearest_in_budgets
 
@@ -122,13 +123,7 @@ class EllipsoidBox(ActionSet):
         room = jnp.maximum(self.level - self.energy(origin), 0.0)
         sooner = jnp.where(jnp.isfinite(box_ends), pace + 2.0 * lean > room, pace > 0)  # than the box
         pace, lean = jnp.where(sooner, pace, 1.0), jnp.where(sooner, lean, 0.0)
-        square = lean**2 + pace * room
-        root = jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
-        # Of the two forms of the root take the one without cancellation.
-        against = lean > 0
-        near = room / jnp.where(against, lean + root, 1.0)
-        far = (root - lean) / jnp.where(against, 1.0, pace)
-        time = jnp.where(against, near, far)
+        time = quadratic_exit(pace, lean, room)
         return jnp.where(sooner, jnp.minimum(unit * time, box_ends), box_ends)
 
     @compiled
