@@ -115,7 +115,7 @@ def test_the_density_of_alpha_is_one_over_the_set_and_its_boundary(name: str) ->
     @jax.jit
     @jax.vmap
     def boundary(b: jax.Array) -> jax.Array:
-        return boundary_log_density(known.region, Hull.of(known.region), b, mean, std)
+        return boundary_log_density(known.region, Hull.of(known.region), b, (b - mean) / std, std, 1.0)
 
     mass = np.sum(np.exp(np.asarray(boundary(jnp.asarray(b)))) * surfaces(known, corners))
     assert mass > 0.05
@@ -194,7 +194,7 @@ def test_samples_have_the_density_that_comes_with_them(name: str, head: AlphaHea
 
 
 def reference(b: NDArray, mean: NDArray) -> float:
-    """log of the integral of t^(d - 1) N(t b) / N(b) over t > 1, adaptively, piece by piece around its peak."""
+    """log of the integral of t^(d - 1) exp(-|t b - mean|^2 / 2) over t > 1, adaptively, in pieces around its peak."""
     more, square, linear = len(b) - 1, float(b @ b) / 2, float(b @ (b - mean))
 
     def height(x: float) -> float:
@@ -209,7 +209,7 @@ def reference(b: NDArray, mean: NDArray) -> float:
         integrate.quad(lambda x: math.exp(height(x) - height(mode)), a, c, epsabs=1e-14, epsrel=1e-10)[0]
         for a, c in itertools.pairwise(edges)
     ]
-    return math.log(sum(pieces)) + height(mode)
+    return math.log(sum(pieces)) + height(mode) - float((b - mean) @ (b - mean)) / 2
 
 
 @pytest.mark.parametrize("n", [1, 2, 6, 20])
@@ -222,9 +222,63 @@ def test_the_integral_along_a_ray_is_right_in_float32(n: int) -> None:
     across = rng.normal(size=(60, n))
     across -= np.sum(across * way, axis=1, keepdims=True) * way
     mean = -rng.uniform(-5, 5, size=(60, 1)) * math.sqrt(2) * way + across
-    found = jax.jit(jax.vmap(ray_log_integral))(jnp.asarray(b, jnp.float32), jnp.asarray(mean, jnp.float32))
-    assert found.dtype == jnp.float32
-    np.testing.assert_allclose(found, [reference(*pair) for pair in zip(b, mean, strict=True)], atol=1e-3)
+    g = rng.uniform(1, 2, size=60)
+    expected = [reference(*pair) for pair in zip(b, mean, strict=True)]
+    for scale, noise in ((g, g[:, None] * b - mean), (np.ones(60), b - mean)):  # by a point beyond, and by b itself
+        given = (jnp.asarray(value, jnp.float32) for value in (b, noise, scale))
+        found = jax.jit(jax.vmap(ray_log_integral))(*given)
+        assert found.dtype == jnp.float32
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-3)
+
+
+@pytest.mark.parametrize("deviation", [1e-3, 1e-5, 1e-8])
+def test_small_deviations_leave_a_gaussian_on_the_boundary(deviation: float) -> None:
+    """Around the mean's ray alpha is linear: v -> v_2 / v_1 on the face of a box, a Gaussian with known deviation."""
+    region = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), Box([-1.0, -1.0], [1.0, 1.0]))
+    mean, keys = np.array([2.0, 0.5]), jax.random.split(jax.random.key(0), 500)
+
+    @jax.jit
+    @jax.vmap
+    def draws(key: jax.Array) -> jax.Array:
+        std = jnp.full(2, deviation, jnp.float32)
+        return AlphaHead().drawn(region, Hull.of(region), jnp.asarray(mean, jnp.float32), std, key).log_density
+
+    noise = np.array(jax.vmap(lambda key: jax.random.normal(key, (2,), jnp.float32))(keys), float)
+    spread = deviation * math.hypot(1.0, mean[1] / mean[0]) / mean[0]
+    across = (mean[1] + deviation * noise[:, 1]) / (mean[0] + deviation * noise[:, 0]) - mean[1] / mean[0]
+    expected = stats.norm.logpdf(across, 0.0, spread)
+    np.testing.assert_allclose(draws(keys), expected, rtol=1e-5, atol=10 * deviation + 1e-5)
+
+
+@pytest.mark.parametrize("far", [0.9, 1.2, 3.0])
+def test_derivatives_of_the_density_on_the_boundary_are_those_of_finite_differences(far: float) -> None:
+    """By mean and deviation, of the density of a sample that moves with them; the mean inside and outside."""
+    rng = np.random.default_rng(1)
+    region, noise = Ball(np.zeros(3), 1.0), rng.normal(size=(40, 3))
+    way = np.array([1.0, -2.0, 2.0]) / 3
+    noise[np.linalg.norm(far * way + 0.3 * noise, axis=1) < 1.05] *= -1
+    noise = noise[np.linalg.norm(far * way + 0.3 * noise, axis=1) > 1.05]
+    assert len(noise) > 10
+
+    def plainly(theta: NDArray, noise: NDArray) -> float:
+        mean, std = theta[:3], np.exp(theta[3:])
+        b = mean + std * noise
+        b /= np.linalg.norm(b)
+        return reference(b / std, mean / std) - float(np.sum(theta[3:])) - 1.5 * math.log(2 * math.pi)
+
+    def ours(theta: jax.Array, noise: jax.Array) -> jax.Array:
+        hull, std = Hull.of(region), jnp.exp(theta[3:])
+        y = theta[:3] + std * noise
+        g = gauge(region, hull.centre, hull.lifted(y))
+        return boundary_log_density(region, hull, y / g, noise, std, g)
+
+    at = np.concatenate([far * way, np.full(3, math.log(0.3))])
+    found = jax.jit(jax.vmap(jax.value_and_grad(ours), in_axes=(None, 0)))(jnp.asarray(at), jnp.asarray(noise))
+    moves = 1e-5 * np.eye(6)
+    for n, value, slope in zip(noise, *map(np.asarray, found), strict=True):
+        assert value == pytest.approx(plainly(at, n), abs=1e-7)
+        expected = [(plainly(at + move, n) - plainly(at - move, n)) / 2e-5 for move in moves]
+        np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 8, 17])

@@ -100,7 +100,14 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "algorithms/test_densities.py::test_the_density_of_alpha_is_one_over_the_set_and_its_boundary[weighted-l1-2]",
     ): {
         "surface-measure": ("+ beyond - 0.5 * jnp.log", "+ beyond + 0.5 * jnp.log"),
-        "ray-dimension": ("more, square, linear = b.shape[0] - 1.0,", "more, square, linear = b.shape[0] - 0.0,"),
+        "ray-dimension": ("more, e = b.shape[0] - 1.0,", "more, e = b.shape[0] - 0.0,"),
+    },
+    (
+        "algorithms/densities.py",
+        "algorithms/test_densities.py::test_derivatives_of_the_density_on_the_boundary_are_those_of_finite_differences",
+    ): {
+        "moving-limit": ("jnp.where(start > least, start, least)", "jnp.maximum(start, least)"),
+        "noise-across": ("- 0.5 * jnp.vdot(across, across)", "- 0.5 * jax.lax.stop_gradient(jnp.vdot(across, across))"),
     },
     (
         "algorithms/truncated.py",

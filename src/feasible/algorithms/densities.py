@@ -11,13 +11,16 @@ density with respect to the surface's measure (for d = 1, a mass). All points of
 
     rho(b) = 1 / ||grad g(b)|| * int_1^inf t^(d - 1) N(t b) dt,
 
-since 1 / ||grad g(b)|| is the distance from the centre to the tangent plane at b. With b and the mean in units of the
-deviations, the integrand is N(b) exp(k(x)), x = t - 1,
+since 1 / ||grad g(b)|| is the distance from the centre to the tangent plane at b. In units of the deviations let b be e
+long, and the mean m along the ray and the rest across it. With x = t e - m the integrand is
 
-    k(x) = (d - 1) log(1 + x) - (|b|^2 / 2) x^2 - <b, b - mean> x,
+    N across the ray * exp(k(x)) / e,      k(x) = (d - 1) log t - x^2 / 2,
 
-a concave function. The integral is taken by Gauss and Legendre's rule with 48 points around its mode, as far as k falls
-by 20, in log space: nothing cancels and nothing overflows. The limits carry no derivative, the integrand does.
+a concave function for x > e - m. A sample y = g b gives what is needed by its noise n = (y - mean) / std: n across the
+ray is the rest, and m = g e - c for the noise c along it. So nothing large is subtracted from something large, however
+small the deviations are and however far outside the mean is. The integral is taken by Gauss and Legendre's rule with 48
+points around the mode, as far as k falls by 20, in log space. Where the set's boundary is its lower limit, the limit
+carries its derivative.
 """
 
 import jax
@@ -44,38 +47,42 @@ def log_sech(g: Scalar) -> Scalar:
     return jnp.log(2.0) - g - jnp.log1p(jnp.exp(-2.0 * g))
 
 
-def boundary_log_density(region: ActionSet, hull: Chart, b: Coordinates, mean: Coordinates, std: Coordinates) -> Scalar:
-    """log rho(b) of `alpha` for a point b of the boundary."""
+def boundary_log_density(
+    region: ActionSet, hull: Chart, b: Coordinates, noise: Coordinates, std: Coordinates, g: Scalar | float
+) -> Scalar:
+    """log rho(b) of `alpha` for a point b of the boundary, by the noise (g b - mean) / std of a point of its ray."""
     slope = jax.grad(lambda y: gauge(region, hull.centre, hull.lifted(y)))(b)
-    beyond = ray_log_integral(b / std, mean / std)
-    return gaussian_log_density((b - mean) / std, jnp.log(std)) + beyond - 0.5 * jnp.log(jnp.vdot(slope, slope))
+    beyond = ray_log_integral(b / std, noise, g)
+    return gaussian_log_density(jnp.zeros_like(noise), jnp.log(std)) + beyond - 0.5 * jnp.log(jnp.vdot(slope, slope))
 
 
-def ray_log_integral(b: Coordinates, mean: Coordinates) -> Scalar:
-    """log int_1^inf t^(d - 1) N(t b) / N(b) dt, for N(mean, 1)."""
-    more, square, linear = b.shape[0] - 1.0, 0.5 * jnp.vdot(b, b), jnp.vdot(b, b - mean)
+def ray_log_integral(b: Coordinates, noise: Coordinates, g: Scalar | float) -> Scalar:
+    """log int_1^inf t^(d - 1) exp(-||t b - mean||^2 / 2) dt with the mean g b - noise."""
+    more, e = b.shape[0] - 1.0, jnp.linalg.norm(b)
+    way = b / e
+    c = jnp.vdot(way, noise)
+    across = noise - c * way
+    least = e * (1.0 - g) + c
+    start, length = _limits(more, g * e - c, jax.lax.stop_gradient(least))
+    half = 0.5 * length
+    x = jnp.where(start > least, start, least) + half * jnp.asarray(1.0 + POINTS, b.dtype)
+    height = more * jnp.log(g + (x - c) / e) - 0.5 * jnp.square(x)
+    along = jax.nn.logsumexp(height, b=half * jnp.asarray(WEIGHTS, b.dtype))
+    return along - jnp.log(e) - 0.5 * jnp.vdot(across, across)
 
-    def height(x: Array) -> Array:
-        return more * jnp.log1p(x) - square * x * x - linear * x
 
-    start, end = (jax.lax.stop_gradient(limit) for limit in _limits(more, square, linear))
-    half = 0.5 * (end - start)
-    x = start + half * jnp.asarray(1.0 + POINTS, b.dtype)
-    return jax.nn.logsumexp(height(x), b=half * jnp.asarray(WEIGHTS, b.dtype))
+def _limits(more: float, m: Scalar, least: Scalar) -> tuple[Scalar, Scalar]:
+    """Where in [least, inf) k begins to be within `FALL` of its largest value, and for how long; without a derivative.
 
-
-def _limits(more: float, square: Scalar, linear: Scalar) -> tuple[Scalar, Scalar]:
-    """Where in [0, inf) k is within `FALL` of its largest value, or a little further.
-
-    k' = more / t - 2 square (t - 1) - linear, t = 1 + x, has one positive root, by the form of the quadratic formula
-    that does not cancel. To the right of the mode k falls at least as square x^2 and as its slope there, to the left as
-    square x^2.
+    k' = more / (m + x) - x has one root with m + x > 0, by the form of the quadratic formula that does not cancel. On
+    both sides of the mode k falls at least as x^2 / 2, to the right also as its slope there.
     """
-    middle = 0.5 * linear - square
-    root = jnp.sqrt(middle * middle + 2.0 * square * more)
-    t = jnp.where(middle > 0, more / jnp.where(middle > 0, middle + root, 1.0), (root - middle) / (2.0 * square))
-    mode = jnp.maximum(t - 1.0, 0.0)
-    fall = 2.0 * square * mode + linear - more / (1.0 + mode)
-    width = jnp.sqrt(FALL / square)
+    m = jax.lax.stop_gradient(m)
+    root = jnp.sqrt(m * m + 4.0 * more)
+    peak = jnp.where(m > 0, 2.0 * more / jnp.where(m > 0, m + root, 1.0), 0.5 * (root - m))
+    mode = jnp.maximum(peak, least)
+    fall = mode - more / (m + mode)
+    width = (2.0 * FALL) ** 0.5
     reach = jnp.where(fall * width > FALL, FALL / jnp.where(fall > 0, fall, 1.0), width)
-    return jnp.maximum(mode - width, 0.0), mode + reach
+    start = jnp.maximum(mode - width, least)
+    return start, mode + reach - start

@@ -107,8 +107,9 @@ class AlphaHead(InHull):
         g = gauge(region, hull.centre, hull.lifted(y))
         outside = g > 1
         # Inside, where the density is the Gaussian's, any other point keeps what is not taken finite.
-        edge = jnp.where(outside, y / jnp.where(outside, g, 1.0), jnp.ones_like(y))
-        on_edge = boundary_log_density(region, hull, edge, mean, std)
+        g = jnp.where(outside, g, 1.0)
+        edge = jnp.where(outside, y / g, jnp.ones_like(y))
+        on_edge = boundary_log_density(region, hull, edge, noise, std, g)
         density = jnp.where(outside, on_edge, gaussian_log_density(noise, jnp.log(std)))
         return Drawn(hull.action(jnp.where(outside, edge, y)), density)
 

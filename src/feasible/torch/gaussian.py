@@ -197,4 +197,4 @@ def _alpha_density(
     # Inside, any other point keeps what is not taken finite.
     edge = jnp.where(on_edge, point, jnp.ones_like(point))
     inside = gaussian_log_density((point - mean) / std, jnp.log(std))
-    return jnp.where(on_edge, boundary_log_density(region, frame, edge, mean, std), inside)
+    return jnp.where(on_edge, boundary_log_density(region, frame, edge, (edge - mean) / std, std, 1.0), inside)
