@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from documentation.benchmark import Benchmark, benchmark
-from documentation.plan import PRESET, REFUSED, STAGES
+from documentation.plan import DIVERGED, PRESET, REFUSED, STAGES
 from feasible.run.config import RunConfig
 from feasible.run.launch import configure
 
@@ -39,7 +39,9 @@ def missing(
         (task, method)
         for task in stage.tasks
         for method in stage.entries
-        if (tasks is None or task in tasks) and (methods is None or method in methods) and (task, method) not in REFUSED
+        if (tasks is None or task in tasks)
+        and (methods is None or method in methods)
+        and (task, method) not in REFUSED | DIVERGED
     ]
     return [
         configure(

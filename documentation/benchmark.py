@@ -2,6 +2,8 @@
 
 A cell is one method on one task. At a number of steps it counts once all of its seeds have made so many; until then it
 is missing. Scores are put on one scale per task: 0 is what random feasible actions come to, 1 the best method's mean.
+Where the best is little better than random actions, failing costs many times the scale: means over tasks are of scores
+no lower than -1, as if none were further below random actions than the best is above them.
 """
 
 import json
@@ -15,7 +17,7 @@ from jaxtyping import Float64
 
 from documentation.field_tasks import SCORES
 from documentation.outcomes import outcome
-from documentation.plan import METHODS, PRESET, REFUSED, SELECTION, STAGES, TASKS, Stage
+from documentation.plan import DIVERGED, METHODS, PRESET, REFUSED, SELECTION, STAGES, TASKS, Stage
 from documentation.results import published
 from feasible.report.runs import Run
 from feasible.report.statistics import Estimate, probability_of_improvement
@@ -25,6 +27,8 @@ LEVEL = 0.5
 LEAST = 5
 """Methods without which a task has no scale: the best of few says little."""
 DRAWS = 2_000
+FLOOR = -1.0
+"""Of scores on the scale, where they are averaged over tasks."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,8 @@ class Cell:
         done = [run for run in self.runs if run.reached >= self.steps]
         if done:
             return f"missing ({len(done)} of {len(self.seeds)} seeds)"
-        return f"missing ({min(run.reached for run in self.runs):,} steps)"
+        why = "diverged" if (self.task, self.method) in DIVERGED else "missing"
+        return f"{why} ({min(run.reached for run in self.runs):,} steps)"
 
     def seconds_to(self, level: float) -> list[tuple[int, float] | None]:
         """By seed: steps and seconds of training until an evaluation first reaches the level; None where none does."""
@@ -109,6 +114,9 @@ class Benchmark:
         worst = self.worst[task]
         return (self.complete[task, method].scores - worst) / (self.best[task] - worst)
 
+    def floored(self, task: str, method: str) -> Float64[np.ndarray, " n"]:
+        return np.maximum(self.normalised(task, method), FLOOR)
+
     def tasks_of(self, *methods: str) -> list[str]:
         """The tasks with a scale on which all of the methods have a complete cell."""
         return [task for task in self.best if all((task, method) in self.complete for method in methods)]
@@ -137,7 +145,7 @@ def compared(found: Benchmark, first: str, second: str) -> tuple[Estimate, float
     """Over the tasks of both: how probably the first beats the second, and by how much on the scale."""
     tasks = found.tasks_of(first, second)
     one, other = ([found.normalised(task, method) for task in tasks] for method in (first, second))
-    gain = float(np.mean([x.mean() - y.mean() for x, y in zip(one, other, strict=True)]))
+    gain = float(np.mean([found.floored(task, first).mean() - found.floored(task, second).mean() for task in tasks]))
     estimate = probability_of_improvement(one, other, DRAWS)
     # Of three runs against three, resampling makes an interval without width where none of the one overlaps the other.
     return (estimate if len(tasks) > 1 else Estimate(estimate.value, None, None)), gain

@@ -7,7 +7,7 @@ import numpy as np
 from documentation.benchmark import Benchmark, benchmark
 from documentation.benchmark_tables import title
 from documentation.marked import ROOT
-from documentation.plan import COMPARED, METHODS
+from documentation.plan import METHODS
 from feasible.report.figures import BESIDE, STYLE, figure_files
 from feasible.run.disk.archive import write_atomically
 
@@ -29,7 +29,7 @@ def figures(found: Benchmark) -> Iterator[tuple[str, bytes]]:
             if not tasks:
                 continue
             shares = np.array([100 * found.complete[task, method].shares[0] for task in tasks])
-            scores = np.array([found.normalised(task, method).mean() for task in tasks])
+            scores = np.array([found.floored(task, method).mean() for task in tasks])
             look = {"color": colours[place], "marker": "osD^vP*X<>"[place], "linestyle": "none"}
             axes.plot(shares, scores, markersize=3, alpha=0.45, **look)
             label = f"{title(method)} ({len(tasks)})"
@@ -45,5 +45,5 @@ def figures(found: Benchmark) -> Iterator[tuple[str, bytes]]:
 def write_benchmark_figure() -> None:
     """Draw it anew from the published results."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, contents in figures(benchmark("selection", COMPARED)):
+    for name, contents in figures(benchmark()):
         write_atomically(FOLDER / name, contents)

@@ -7,7 +7,7 @@ import numpy as np
 
 from documentation.benchmark import DRAWS, Benchmark, Cell, benchmark, compared, decided
 from documentation.outcomes import number
-from documentation.plan import CANDIDATES, COMPARED, METHODS, REACHED, REFUSED, STEPS
+from documentation.plan import CANDIDATES, DIVERGED, METHODS, REACHED, REFUSED, STEPS
 from documentation.results import markdown
 from feasible.catalogue.registry import METHODS as KNOWN
 from feasible.report.statistics import Estimate, interquartile_mean_interval
@@ -54,7 +54,7 @@ def aggregate_table(found: Benchmark) -> str:
         if not tasks:
             rows.append([f"`{method}`", "0", *[""] * 6])
             continue
-        scores = [found.normalised(task, method) for task in tasks]
+        scores = [found.floored(task, method) for task in tasks]
         middle = interquartile_mean_interval(scores, DRAWS)
         shares = np.mean([found.complete[task, method].shares for task in tasks], axis=0)
         behind = min(tasks, key=lambda task: found.normalised(task, method).mean())
@@ -174,20 +174,16 @@ def _lower_end(found: Benchmark, task: str, method: str) -> float:
     return float(np.quantile(differences, 0.025))
 
 
-def missing_table(long: Benchmark, short: Benchmark) -> str:
-    """How many of the cells there are at either number of steps, by task."""
-    possible = {task: [m for m in long.methods if (task, m) not in REFUSED] for task in long.stage.tasks}
+def missing_table(found: Benchmark) -> str:
+    """How many of the cells are complete, by task, and which are not."""
     rows, counts = [], np.zeros(2, int)
-    for task in long.stage.tasks:
-        done = [[m for m in possible[task] if (task, m) in found.complete] for found in (long, short)]
-        missing = [f"`{method}`" for method in possible[task] if method not in done[1]]
-        words = "all" if len(missing) == len(possible[task]) else ", ".join(missing)
-        rows.append([f"`{task}`", *(f"{len(own)} of {len(possible[task])}" for own in done), words])
-        counts += [len(own) for own in done]
-    every = sum(len(own) for own in possible.values())
-    ends = [max(found.stage.steps.values()) for found in (long, short)]
-    columns = ["task", *(f"complete at {steps:,}" for steps in ends), f"missing at {ends[1]:,}"]
-    return markdown(columns, [*rows, ["all", *(f"{count} of {every}" for count in counts), ""]])
+    for task in found.stage.tasks:
+        possible = [method for method in found.methods if (task, method) not in REFUSED]
+        others = [method for method in possible if (task, method) not in found.complete]
+        counts += len(possible) - len(others), len(possible)
+        words = [f"`{method}`" + (" diverges" if (task, method) in DIVERGED else "") for method in others]
+        rows.append([f"`{task}`", f"{len(possible) - len(others)} of {len(possible)}", ", ".join(words)])
+    return markdown(["task", "complete", "others"], [*rows, ["all", "{} of {}".format(*counts), ""]])
 
 
 _TABLES: Mapping[str, Callable[[Benchmark], str]] = {
@@ -210,11 +206,11 @@ def table(subject: str) -> str:
     """
     match subject.split():
         case ["missing"]:
-            return missing_table(benchmark(), benchmark("selection", COMPARED))
+            return missing_table(benchmark())
         case ["smoke" | "study" | "relative" as stage]:
             return returns_table(benchmark(stage))
         case ["candidates"]:
-            stages = [benchmark("choice", steps) for steps in (STEPS, COMPARED, 200_000)]
+            stages = [benchmark("choice", steps) for steps in (STEPS, 250_000, 200_000)]
             return candidates_table(stages, "best of the ten")
         case ["confirmed"]:
             return candidates_table([benchmark("final", steps) for steps in (None, REACHED)], "best of the six")

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from scipy.stats import beta as scipy_beta
 
 from feasible.algorithms.base import Metrics, Spec, Transition
-from feasible.algorithms.betas import Betas, SequentialPolicy, uniform_parameters
+from feasible.algorithms.betas import EDGE, Betas, SequentialPolicy, uniform_parameters
 from feasible.algorithms.intervals import ends, scaled
 from feasible.algorithms.sequential import SequentialBatch, SequentialPPO, SequentialState, walk
 from feasible.algorithms.statistics import no_statistics
@@ -222,6 +222,41 @@ def test_entropy_and_divergence_are_those_of_integrals() -> None:
     assert float(one.divergence(two)) == pytest.approx(divergence, abs=1e-4)
 
 
+def merged(alpha: float, beta: float) -> tuple[NDArray, NDArray]:
+    """The two pieces at the ends and a thousand between them: how likely each is, and how long."""
+    edges = np.concatenate([[0.0], np.geomspace(EDGE, 0.5, 501), 1 - np.geomspace(0.5, EDGE, 501)[1:], [1.0]])
+    low, high = scipy_beta.cdf(edges[:502], alpha, beta), scipy_beta.sf(edges[501:], alpha, beta)
+    return np.concatenate([np.diff(low), -np.diff(high)]), np.diff(edges)
+
+
+SHAPES = [(0.007, 0.5), (0.02, 30.0), (0.3, 0.01), (2.0, 20.0), (1.0, 1.0)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_draws_at_an_end_count_as_all_that_are_nearer_to_it(shape: tuple[float, float]) -> None:
+    """Density, entropy and divergence, and what the density follows, against SciPy's distribution function."""
+
+    @jax.jit
+    def asked(shape: Array, other: Array) -> tuple[Array, Array, Array, Array]:
+        def at(shape: Array, z: float) -> Array:
+            return Betas(shape[:1], shape[1:], jnp.ones(1)).log_density(jnp.asarray([z]))
+
+        slopes = jnp.stack([jax.grad(at)(shape, z) for z in (EDGE, 1 - EDGE)])
+        one, two = (Betas(own[:1], own[1:], jnp.ones(1)) for own in (shape, other))
+        return jnp.stack([at(shape, 0.0), at(shape, 1.0)]), slopes, one.entropy(), one.divergence(two)
+
+    other = (0.1, 0.2)
+    density, slopes, entropy, divergence = map(np.asarray, asked(jnp.asarray(shape), jnp.asarray(other)))
+    (mass, length), (of_other, _) = merged(*shape), merged(*other)
+    np.testing.assert_allclose(density, np.log(mass / EDGE)[[0, -1]], rtol=1e-3, atol=1e-3)
+    for k, step in enumerate(1e-4 * np.eye(2) * shape):
+        up, down = (np.log(merged(*(np.array(shape) + sign * step))[0][[0, -1]]) for sign in (1, -1))
+        np.testing.assert_allclose(slopes[:, k], (up - down) / (2 * step[k]), rtol=1e-2, atol=1e-2)
+    some = mass > 0
+    assert entropy == pytest.approx(-np.sum((mass * np.log(mass / length))[some]), rel=1e-3, abs=2e-3)
+    assert divergence == pytest.approx(np.sum((mass * np.log(mass / of_other))[some]), rel=1e-3, abs=2e-3)
+
+
 def test_the_first_policy_is_uniform_on_a_simplex() -> None:
     """Beta(1, number of free entries after): breaking a stick so is uniform. The last entry has no room."""
     region = Allocation(1.0, np.zeros(4), np.ones(4))
@@ -276,8 +311,12 @@ def test_it_learns_the_best_vertex_of_a_moving_set_from_ratios_that_are_one_at_f
         alpha, beta, width, z = (
             np.asarray(part)[..., k] for part in (before.alpha, before.beta, before.width, batches.z)
         )
-        known = known + scipy_beta.logpdf(z * width, alpha, beta, scale=width)
-    np.testing.assert_allclose(batches.log_density, known, rtol=1e-5, atol=1e-6)
+        at_low, at_high = scipy_beta.logcdf(EDGE, alpha, beta), scipy_beta.logsf(1 - EDGE, alpha, beta)
+        ends = np.where(z > EDGE, at_high, at_low) - np.log(EDGE * width)
+        within = (z > EDGE) & (z < 1 - EDGE)
+        assert within.mean() > 0.9
+        known = known + np.where(within, scipy_beta.logpdf(z * width, alpha, beta, scale=width), ends)
+    np.testing.assert_allclose(batches.log_density, known, rtol=1e-4, atol=1e-4)
     assert all(np.isfinite(value).all() for value in metrics.values())
     for total, executed in zip(TOTALS, np.asarray(actions), strict=True):
         best = total * (0.8 * 0.75 + 0.6 * 0.25)

@@ -21,7 +21,7 @@ from documentation.benchmark_tables import (
 )
 from documentation.blocks import regenerated
 from documentation.marked import ROOT
-from documentation.plan import CHOICE, COMPARED, METHODS, REFUSED, SEEDS, SELECTION, STAGES, STEPS, TASKS
+from documentation.plan import CHOICE, DIVERGED, METHODS, REFUSED, SEEDS, SELECTION, STAGES, STEPS, TASKS
 from feasible.report.runs import Run, Series
 from feasible.run.launch import configure
 
@@ -68,9 +68,17 @@ def test_a_cell_counts_once_all_seeds_have_made_all_steps(found: Benchmark) -> N
     assert row(returns, "`td3-nfwpo`")[0] == "missing (150,000 steps)"
     assert row(returns, "`td3-radial`") == ["missing"]  # the other tasks have no complete cell at all
     assert found.cells["bss-5", "ppo-truncated"].missing() == "refused"
-    short = Benchmark([run for cell in found.cells.values() for run in cell.runs], WORST, SELECTION.cut(120_000))
-    assert row(missing_table(found, short), "`reacher`")[:2] == ["2 of 10", "3 of 10"]
-    assert row(missing_table(found, short), "all")[:2] == ["2 of 98", "3 of 98"]
+    complete, others = row(missing_table(found), "`reacher`")
+    assert (complete, others.count("`")) == ("2 of 10", 16)
+    assert row(missing_table(found), "`portfolio`")[1].count("`sac-truncated` diverges") == 1
+    assert row(missing_table(found), "all")[0] == "2 of 98"
+
+
+def test_a_run_that_diverged_is_not_missing() -> None:
+    runs = [made("portfolio", "sac-truncated", seed, 1.0, last=120_000) for seed in SEEDS]
+    found = Benchmark(runs, WORST)
+    assert found.cells["portfolio", "sac-truncated"].missing() == "diverged (120,000 steps)"
+    assert not missing(found, ["portfolio"], ["sac-truncated"])
 
 
 def test_at_fewer_steps_the_longest_run_of_each_seed_is_cut() -> None:
@@ -86,6 +94,19 @@ def test_the_scale_runs_from_random_actions_to_the_best_method(found: Benchmark)
     words = row(aggregate_table(found), "`td3-projection`")
     assert words[:2] == ["1", f"{1_200 / 2_300:.2f}"]
     assert words[3:] == ["25.0%", "12.5%", "2e-07", f"{1_200 / 2_300 - 1:+.2f} (`reacher`)"]
+
+
+def test_means_over_tasks_are_of_scores_no_lower_than_minus_one(found: Benchmark) -> None:
+    runs = [run for cell in found.cells.values() for run in cell.runs]
+    runs += [made("ant-ball", "td3-alpha", seed, 0.0) for seed in SEEDS]
+    runs += [made("ant-ball", "td3-projection", seed, -2_000.0 * (seed - 100)) for seed in SEEDS]
+    both = Benchmark(runs, WORST, least=2)
+    np.testing.assert_allclose(both.normalised("ant-ball", "td3-projection"), [1.0, -10.0, -21.0])
+    words, of_ant = row(aggregate_table(both), "`td3-projection`"), (1 - 1 - 1) / 3
+    assert words[1] == f"{(1_200 / 2_300 + of_ant) / 2:.2f}"
+    assert words[-1] == "-11.00 (`ant-ball`)"
+    (pair,) = [line for line in claims_table(both).splitlines() if "`td3-alpha` over `td3-projection`" in line]
+    assert f"{(1_100 / 2_300 + 1 - of_ant) / 2:+.2f}" in pair
 
 
 def test_pairs_are_compared_run_by_run(found: Benchmark) -> None:
@@ -153,7 +174,7 @@ def test_the_last_stage_has_full_length_and_a_cut_leaves_shorter_tasks_alone() -
 @pytest.mark.parametrize("name", STAGES)
 def test_every_cell_of_every_stage_can_be_configured(name: str) -> None:
     stage = STAGES[name]
-    wanted = [(task, entry) for task in stage.tasks for entry in stage.entries if (task, entry) not in REFUSED]
+    wanted = [(task, entry) for task in stage.tasks for entry in stage.entries if (task, entry) not in REFUSED | DIVERGED]
     configs = missing(Benchmark([], WORST, stage))
     assert len(configs) == len(wanted) * len(stage.seeds)
     assert len({config.name for config in configs}) == len(configs)
@@ -188,6 +209,6 @@ def test_the_page_and_its_figure_follow_from_the_results() -> None:
     changed = text.replace("| all | ", "| all | 9", 1)
     assert changed != text
     assert regenerated(changed) == text
-    drawn = dict(figures(benchmark("selection", COMPARED)))
+    drawn = dict(figures(benchmark()))
     assert drawn == {path.name: path.read_bytes() for path in FOLDER.iterdir()}
     assert set(re.findall(rf"figures/{FOLDER.name}/([\w-]+\.svg)", text)) == set(drawn)

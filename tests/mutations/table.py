@@ -130,6 +130,14 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "aram-smaller-twin": ("first @ preference <= second @ preference", "first[0] <= second[0]"),
         "aram-entropy": ("return least - jnp.exp", "return least + jnp.exp"),
     },
+    (
+        "algorithms/betas.py",
+        "algorithms/test_sequential.py::test_draws_at_an_end_count_as_all_that_are_nearer_to_it[shape0]",
+    ): {
+        "mass-at-the-end": ("each - ends - self._log_width", "each - self._log_width"),
+        "entropy-at-the-end": ("low * (1.0 / a - 1.0 + jnp.log(a))", "low * (1.0 / a + jnp.log(a))"),
+        "divergence-at-the-end": ("- 1.0 - jnp.log(c / a))", "- jnp.log(c / a))"),
+    },
     ("algorithms/intervals.py", "algorithms/test_sequential.py::test_intervals_are_those_of_linear_programs"): {
         "interval-of-an-allocation": ("jnp.maximum(region.low[entry], least)", "region.low[entry]"),
     },
