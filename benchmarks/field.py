@@ -5,9 +5,9 @@
     python -m documentation --add runs --figures
 
 Stages come from `documentation/plan.py`: `selection` if none is named, `choice` with the candidates, `study`, `final`,
-`relative` and `smoke`. On a GPU the methods of a task are one population. Those of one group share its kernels, every
-further group costs as much as the first: TD3's methods in one setting are one group (two on `bss-5` and `portfolio`),
-all other methods a group each.
+`relative`, `scaled` and `smoke`. A cell whose runs have diverged is trained anew only if its method is named. On a GPU
+the methods of a task are one population. Those of one group share its kernels, every further group costs as much as the
+first: TD3's methods in one setting are one group (two on `bss-5` and `portfolio`), all other methods a group each.
 """
 
 import argparse
@@ -34,14 +34,14 @@ def missing(
     found: Benchmark, tasks: Sequence[str] | None = None, methods: Sequence[str] | None = None
 ) -> list[RunConfig]:
     """The runs of all cells that are not complete, task by task."""
-    stage = found.stage
+    stage, left_out = found.stage, REFUSED if methods else REFUSED | DIVERGED
     wanted = [
         (task, method)
         for task in stage.tasks
         for method in stage.entries
         if (tasks is None or task in tasks)
         and (methods is None or method in methods)
-        and (task, method) not in REFUSED | DIVERGED
+        and (task, method) not in left_out
     ]
     return [
         configure(

@@ -59,12 +59,12 @@ class Cell:
         """Why it does not count."""
         if (self.task, self.method) in REFUSED:
             return "refused"
+        why = "diverged" if (self.task, self.method) in DIVERGED else "missing"
         if not self.runs:
-            return "missing"
+            return why
         done = [run for run in self.runs if run.reached >= self.steps]
         if done:
-            return f"missing ({len(done)} of {len(self.seeds)} seeds)"
-        why = "diverged" if (self.task, self.method) in DIVERGED else "missing"
+            return f"{why} ({len(done)} of {len(self.seeds)} seeds)"
         return f"{why} ({min(run.reached for run in self.runs):,} steps)"
 
     def seconds_to(self, level: float) -> list[tuple[int, float] | None]:

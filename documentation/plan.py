@@ -123,6 +123,17 @@ RELATIVE = Stage(
     FINAL.steps,
 )
 """The chosen one with outputs relative to the present allocation, beside the same without it."""
+_ENTRY_BY_ENTRY = "ppo-sequential"
+SCALED = Stage(
+    {
+        _ENTRY_BY_ENTRY: Entry(_ENTRY_BY_ENTRY, ("final",)),
+        f"{_ENTRY_BY_ENTRY}, rewards by 100": Entry(_ENTRY_BY_ENTRY, ("scaled",), {"reward_scale": 100.0}),
+    },
+    ("bss-5", "nsfnet"),
+    FINAL.seeds,
+    FINAL.steps,
+)
+"""PPO entry by entry, and the same with rewards divided by 100."""
 REACHED = 650_000
 """Where stage 2 is compared on `halfcheetah`: four of its methods end soon after."""
 SMOKE = Stage(
@@ -149,5 +160,6 @@ STAGES: Mapping[str, Stage] = {
     "study": STUDY,
     "final": FINAL,
     "relative": RELATIVE,
+    "scaled": SCALED,
     "smoke": SMOKE,
 }

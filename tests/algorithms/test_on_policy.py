@@ -300,6 +300,19 @@ def test_clipped_densities_are_of_what_is_clipped_at_the_box(kind: type[OnPolicy
     assert all(np.isfinite(value) for value in metrics.values())
 
 
+def test_rewards_are_divided_by_their_scale_and_costs_are_not() -> None:
+    algorithm, state = KINDS[2], collected(KINDS[2], BALL)
+    place = 2 * (3 + BOX.action_size)
+    divided = eqx.tree_at(lambda s: s.rollout.rows, state, state.rollout.rows.at[:, place].divide(4.0))
+    found, _ = batch_of(replace(algorithm, reward_scale=4.0), BALL, state)
+    expected, _ = batch_of(algorithm, BALL, divided)
+    before, _ = batch_of(algorithm, BALL, state)
+    np.testing.assert_allclose(found.targets, expected.targets, rtol=1e-12)
+    np.testing.assert_allclose(found.advantages, expected.advantages, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(found.targets[:, 1], before.targets[:, 1])
+    assert not np.allclose(found.targets[:, 0], before.targets[:, 0], atol=0.1)
+
+
 def test_settings_that_do_not_go_together_are_named() -> None:
     with pytest.raises(ValueError, match=r"PPO: horizon must be a multiple of copies = 3, not 128\."):
         replace(KINDS[0], copies=3).init(jax.random.key(0), BOX)
@@ -307,3 +320,5 @@ def test_settings_that_do_not_go_together_are_named() -> None:
         replace(KINDS[1], minibatch=129).init(jax.random.key(0), BOX)
     with pytest.raises(ValueError, match=r"PPO: warmup must be 0, not 5: rollouts are of the policy from the start\."):
         replace(KINDS[0], warmup=5).init(jax.random.key(0), BOX)
+    with pytest.raises(ValueError, match=r"PPO: reward_scale must be above 0, not -1: rewards are divided by it\."):
+        replace(KINDS[0], reward_scale=-1).init(jax.random.key(0), BOX)

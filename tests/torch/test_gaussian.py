@@ -47,6 +47,18 @@ def density(policy: ft.MappedGaussian, actions: np.ndarray) -> np.ndarray:
     return policy.log_prob(many, MEAN.expand(shape), LOG_STD, OBS.expand(shape)).exp().numpy()
 
 
+def test_samples_on_the_edge_have_their_density_for_small_deviations() -> None:
+    """As in tests/algorithms/test_densities.py: on the face of a box what is left is a Gaussian across the ray."""
+    policy = ft.MappedGaussian(sets.Box([-1.0, -1.0], [1.0, 1.0]), [-1.0, -1.0], [1.0, 1.0], "alpha")
+    noise = torch.randn((200, 2), generator=torch.Generator().manual_seed(0))
+    for log_std in (-8.0, -18.0):
+        mean = torch.tensor([2.0, 0.5]).expand(200, 2)
+        _, found = policy.sample(mean, torch.full((200, 2), log_std), noise=noise)
+        across = (noise[:, 1] - 0.25 * noise[:, 0]) / np.hypot(1.0, 0.25)
+        expected = -0.5 * across**2 - 0.5 * np.log(2 * np.pi) - log_std - np.log(np.hypot(1.0, 0.25) / 2.0)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=5e-3)
+
+
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("map", ["radial", "alpha"])
 def test_densities_integrate_to_one(map: str, scaled: bool) -> None:

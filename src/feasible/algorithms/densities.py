@@ -26,7 +26,7 @@ carries its derivative.
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from feasible.algorithms.gaussian import gaussian_log_density
 from feasible.algorithms.maps import Chart, gauge, tanh_ratio
@@ -45,6 +45,26 @@ def radial_log_det(g: Scalar, dim: int) -> Scalar:
 
 def log_sech(g: Scalar) -> Scalar:
     return jnp.log(2.0) - g - jnp.log1p(jnp.exp(-2.0 * g))
+
+
+def alpha_log_density(
+    region: ActionSet,
+    hull: Chart,
+    point: Coordinates,
+    noise: Coordinates,
+    std: Coordinates,
+    g: Scalar | float,
+    on_edge: Bool[Array, ""],
+) -> Scalar:
+    """Inside the Gaussian's, on the edge log rho; by the noise (g point - mean) / std, g = 1 inside.
+
+    By the noise of a sample that `alpha` brought to the point, it is exact for all deviations. By that of a point on
+    the edge, g = 1, small deviations magnify the rounding of the point.
+    """
+    # Inside, any other point keeps what is not taken finite.
+    edge = jnp.where(on_edge, point, jnp.ones_like(point))
+    on_the_edge = boundary_log_density(region, hull, edge, noise, std, jnp.where(on_edge, g, 1.0))
+    return jnp.where(on_edge, on_the_edge, gaussian_log_density(noise, jnp.log(std)))
 
 
 def boundary_log_density(

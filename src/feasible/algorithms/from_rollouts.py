@@ -41,6 +41,8 @@ class FromRollouts(Algorithm[State]):
     """Units of the hidden layers."""
     hidden: Hidden = "tanh"
     """Activation of the hidden layers."""
+    reward_scale: float = 1.0
+    """Divide rewards by this, so that the critic learns values of about one; advantages are standardised anyway."""
     normalised: bool = True
     """Normalise what the networks see by the running mean and deviation."""
     warmup: int = 0
@@ -61,6 +63,10 @@ class FromRollouts(Algorithm[State]):
             raise ValueError(f"{name}: horizon must be a multiple of copies = {self.copies}, not {self.horizon}.")
         if self.warmup:
             raise ValueError(f"{name}: warmup must be 0, not {self.warmup}: rollouts are of the policy from the start.")
+        if isinstance(self.reward_scale, float | int) and not self.reward_scale > 0:
+            raise ValueError(
+                f"{name}: reward_scale must be above 0, not {self.reward_scale}: rewards are divided by it."
+            )
         if self.minibatch > self.horizon:
             raise ValueError(f"{name}: minibatch must be at most horizon = {self.horizon}, not {self.minibatch}.")
 
@@ -76,7 +82,8 @@ class FromRollouts(Algorithm[State]):
         """The steps of a rollout in one row, with their standardised advantages and the critics' targets."""
         value, next_value = (values(critics, x) for x in (taken.x, taken.next_x))
         ends = taken.terminated[..., None], taken.ended[..., None]
-        estimates = advantages(taken.gains, value, next_value, *ends, discount=self.discount, trace=self.trace)
+        gains = taken.gains.at[..., 0].divide(self.reward_scale)  # costs keep their units
+        estimates = advantages(gains, value, next_value, *ends, discount=self.discount, trace=self.trace)
         taken, estimates, value = jax.tree.map(
             lambda leaf: leaf.reshape(self.horizon, *leaf.shape[2:]), (taken, estimates, value)
         )

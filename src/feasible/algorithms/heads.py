@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.algorithms.base import Spec
-from feasible.algorithms.densities import boundary_log_density, radial_log_det
+from feasible.algorithms.densities import alpha_log_density, radial_log_det
 from feasible.algorithms.gaussian import SquashedGaussian, gaussian_log_density
 from feasible.algorithms.maps import Hull, alpha, gauge, radial, tanh_ratio
 from feasible.algorithms.truncated import WITHIN, Truncated, spread_directions
@@ -105,13 +105,8 @@ class AlphaHead(InHull):
         noise = jax.random.normal(key, mean.shape, mean.dtype)
         y = mean + std * noise
         g = gauge(region, hull.centre, hull.lifted(y))
-        outside = g > 1
-        # Inside, where the density is the Gaussian's, any other point keeps what is not taken finite.
-        g = jnp.where(outside, g, 1.0)
-        edge = jnp.where(outside, y / g, jnp.ones_like(y))
-        on_edge = boundary_log_density(region, hull, edge, noise, std, g)
-        density = jnp.where(outside, on_edge, gaussian_log_density(noise, jnp.log(std)))
-        return Drawn(hull.action(jnp.where(outside, edge, y)), density)
+        point = y / jnp.maximum(g, 1.0)
+        return Drawn(hull.action(point), alpha_log_density(region, hull, point, noise, std, g, g > 1))
 
     def brought(self, region: ActionSet, hull: Hull, mean: Float[Array, " d"]) -> Float[Array, " d"]:
         return alpha(region, hull, mean)

@@ -128,6 +128,7 @@ class RolloutSettings(TypedDict, total=False):
     rate: float
     hidden_layers: Units
     hidden: Hidden
+    reward_scale: float
     normalised: bool
     warmup: int
 

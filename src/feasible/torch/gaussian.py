@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from jaxtyping import Array, Float
 
-from feasible.algorithms.densities import boundary_log_density, radial_log_det
+from feasible.algorithms.densities import alpha_log_density, radial_log_det
 from feasible.algorithms.gaussian import gaussian_log_density
 from feasible.algorithms.maps import Hull, alpha, gauge, radial, tanh_ratio
 from feasible.errors import unknown
@@ -151,8 +151,8 @@ class Sample:
         if self.map == "radial":
             density = gaussian_log_density(noise, jnp.log(std)) - radial_log_det(g, u.shape[0])
             return self.box.outward(frame.centre + frame.lifted(u * tanh_ratio(g))), density
-        point = jnp.where(g > 1, u / jnp.where(g > 1, g, 1.0), u)
-        density = _alpha_density(region, frame, point, g > 1, middle, std)
+        point = u / jnp.maximum(g, 1.0)
+        density = alpha_log_density(region, frame, point, noise, std, g, g > 1)
         return self.box.outward(frame.centre + frame.lifted(point)), density
 
 
@@ -169,7 +169,8 @@ class Density:
         point = frame.coordinates(self.box.inward(sized(region.dim, action, "the set's dimension")))
         reached, eps = gauge(region, frame.centre, frame.lifted(point)), float(jnp.finfo(mean.dtype).eps)
         if self.map == "alpha":
-            return _alpha_density(region, frame, point, reached > 1 - 128 * eps, middle, std)
+            on_edge = reached > 1 - 128 * eps
+            return alpha_log_density(region, frame, point, (point - middle) / std, std, 1.0, on_edge)
         held = jnp.minimum(reached, 1 - 8 * eps)
         g = jnp.arctanh(held)
         beyond = reached > held  # taken for the point of its ray that is held
@@ -188,13 +189,3 @@ class Mode:
         frame = self.box.frame(region)
         middle, _ = self.box.law(frame, mean, jnp.zeros_like(mean))
         return self.box.outward(frame.centre + frame.lifted(INWARD[self.map](region, frame, middle)))
-
-
-def _alpha_density(
-    region: ActionSet, frame: Frame, point: Coordinates, on_edge: Array, mean: Coordinates, std: Coordinates
-) -> Scalar:
-    """Of a point inside, the Gaussian's; of one of the boundary, that of all the ray beyond it."""
-    # Inside, any other point keeps what is not taken finite.
-    edge = jnp.where(on_edge, point, jnp.ones_like(point))
-    inside = gaussian_log_density((point - mean) / std, jnp.log(std))
-    return jnp.where(on_edge, boundary_log_density(region, frame, edge, (edge - mean) / std, std, 1.0), inside)
