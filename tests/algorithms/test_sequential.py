@@ -306,7 +306,8 @@ def test_it_learns_the_best_vertex_of_a_moving_set_from_ratios_that_are_one_at_f
     batches, again, metrics, actions, moved = learned(jax.random.key(0))
     assert float(moved) < 1e-12
     np.testing.assert_allclose(again, batches.log_density, rtol=1e-12)
-    known, before = 0.0, batches.before
+    found, before = np.asarray(batches.log_density), batches.before
+    known, inner = np.zeros_like(found), np.ones(found.shape, bool)
     for k in range(2):
         alpha, beta, width, z = (
             np.asarray(part)[..., k] for part in (before.alpha, before.beta, before.width, batches.z)
@@ -314,9 +315,11 @@ def test_it_learns_the_best_vertex_of_a_moving_set_from_ratios_that_are_one_at_f
         at_low, at_high = scipy_beta.logcdf(EDGE, alpha, beta), scipy_beta.logsf(1 - EDGE, alpha, beta)
         ends = np.where(z > EDGE, at_high, at_low) - np.log(EDGE * width)
         within = (z > EDGE) & (z < 1 - EDGE)
-        assert within.mean() > 0.9
+        inner = inner & within
         known = known + np.where(within, scipy_beta.logpdf(z * width, alpha, beta, scale=width), ends)
-    np.testing.assert_allclose(batches.log_density, known, rtol=1e-4, atol=1e-4)
+    assert np.mean(inner) > 0.9
+    np.testing.assert_allclose(found[inner], known[inner], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found, known, rtol=1e-4, atol=1e-4)  # masses at the ends are a series' first term
     assert all(np.isfinite(value).all() for value in metrics.values())
     for total, executed in zip(TOTALS, np.asarray(actions), strict=True):
         best = total * (0.8 * 0.75 + 0.6 * 0.25)
