@@ -23,13 +23,9 @@ from feasible.sets.budget import BudgetBox
 from feasible.solve.exact import exact_spectrum
 from tests.code_generation import users_code
 from tests.one_by_one import one_by_one
+from tests.sets.cases import single
 
 BUDGETS = (WeightedL1Box, PositivePowerBox)
-
-
-def single(x: NDArray) -> NDArray:
-    """Rounded to float32, so that both precisions get the same problems."""
-    return np.asarray(x, np.float32).astype(np.float64)
 
 
 def exact_exit(kind: type[BudgetBox], values: tuple[NDArray, ...], origin: NDArray, line: NDArray) -> float:
@@ -168,6 +164,15 @@ def _in_sliver(A: Array, b: Array, z: Array) -> tuple[Array, Array]:
     return jax.vmap(region.violation)(points), jnp.min(limits - rows @ region.centre())
 
 
+def _depth_by_highs(A: NDArray, b: NDArray) -> float:
+    """The radius of a largest ball in {A x <= b, |x_i| <= 2}."""
+    n, norms = A.shape[1], np.linalg.norm(A, axis=1)
+    lifted = np.column_stack([np.concatenate([A / norms[:, None], np.eye(n), -np.eye(n)]), np.ones(len(A) + 2 * n)])
+    limits = np.concatenate([b / norms, np.full(2 * n, 2.0)])
+    tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    return -linprog(np.append(np.zeros(n), -1.0), lifted, limits, bounds=(None, None), options=tight).fun
+
+
 def test_slivers_have_a_centre() -> None:
     """4,000 of them: none empty, and the centres as deep as HiGHS's where that is asked."""
     A, b = _slivers(np.random.default_rng(0), 4_000, 3, 6, 1e-7)
@@ -175,13 +180,29 @@ def test_slivers_have_a_centre() -> None:
     outside, depth = map(np.asarray, _in_sliver(A, b, z))
     assert np.max(outside) <= 1e-9
     for k in range(0, 50):
-        norms = np.linalg.norm(A[k], axis=1)
-        rows = np.concatenate([A[k] / norms[:, None], np.eye(3), -np.eye(3)])
-        limits = np.concatenate([b[k] / norms, np.full(6, 2.0)])
-        tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-        lifted = np.column_stack([rows, np.ones(len(rows))])
-        deepest = linprog([0, 0, 0, -1.0], lifted, limits, bounds=(None, None), options=tight)
-        np.testing.assert_allclose(depth[k], -deepest.fun, atol=1e-9)
+        np.testing.assert_allclose(depth[k], _depth_by_highs(A[k], b[k]), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "angle", "slack", "accuracy"),
+    [
+        (jnp.float64, 1e-4, 1e-5, 1e-9),
+        (jnp.float64, 1e-5, 1e-5, 1e-9),
+        (jnp.float32, 1e-2, 1e-4, 1e-5),
+        (jnp.float32, 1e-3, 1e-2, 1e-5),
+    ],
+)
+def test_wedges_have_a_centre(dtype: type, angle: float, slack: float, accuracy: float) -> None:
+    """Three pairs of rows a small angle short of opposite, which are held together where they meet."""
+    rng, count, n = np.random.default_rng(0), 1_000, 6
+    inside, A = rng.uniform(-1, 1, (count, n)), rng.normal(size=(count, 12, n))
+    A[:, 1:6:2] = -A[:, :6:2] + angle * rng.normal(size=(count, 3, n))
+    b = np.einsum("kij,kj->ki", A, inside) + slack * rng.uniform(0, 1, (count, 12))
+    A, b, z = single(A), single(b), single(rng.normal(size=(count, n)) * 10)
+    outside, depth = map(np.asarray, _in_sliver(*(jnp.asarray(x, dtype) for x in (A, b, z))))
+    assert np.max(outside) <= accuracy
+    for k in range(0, count, 50):
+        np.testing.assert_allclose(depth[k], _depth_by_highs(A[k], b[k]), atol=10 * accuracy)
 
 
 @pytest.mark.slow

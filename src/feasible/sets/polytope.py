@@ -111,7 +111,7 @@ class Polytope(ActionSet):
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         a = self._nearest(z)
-        return a + stop_gradient(self.pulled_in(a) - a)
+        return stop_gradient(self.pulled_in(a)) + (a - stop_gradient(a))
 
     @property
     def pieces(self) -> tuple[Projection, ...]:

@@ -21,8 +21,12 @@ class WorkingSet(eqx.Module):
         return WorkingSet(jnp.zeros(m, bool), jnp.zeros_like(rows), jnp.eye(n, dtype=rows.dtype))
 
     def add(self, row: Float[Array, " n"], index: Int[Array, ""], wanted: Bool[Array, ""]) -> "WorkingSet":
-        """Take in a row that is independent of the held ones, where `wanted`."""
-        normal = self.null @ row
+        """Take in a row that is independent of the held ones, where `wanted`.
+
+        It is projected twice: of a row that nearly depends on the held ones little is left after once, and what
+        rounding adds to it in their span would stay in both matrices, divided by that little.
+        """
+        normal = self.null @ (self.null @ row)
         square = jnp.vdot(normal, normal)
         wanted = wanted & (square > 0)
         dual = jnp.where(wanted, normal / jnp.where(wanted, square, 1.0), 0.0)
