@@ -7,7 +7,7 @@ import numpy as np
 
 from documentation.benchmark import DRAWS, Benchmark, Cell, benchmark, compared, decided
 from documentation.outcomes import number
-from documentation.plan import CANDIDATES, DIVERGED, METHODS, REACHED, REFUSED, STEPS
+from documentation.plan import CANDIDATES, DIVERGED, METHODS, REFUSED, STEPS
 from documentation.results import markdown
 from feasible.catalogue.registry import METHODS as KNOWN
 from feasible.report.statistics import Estimate, interquartile_mean_interval
@@ -201,8 +201,8 @@ _TABLES: Mapping[str, Callable[[Benchmark], str]] = {
 def table(subject: str) -> str:
     """The table that the page asks for, of the published results.
 
-    `missing`, `candidates`, `confirmed`, `smoke`, `study`, `relative`, `scaled`, `NAME final [STEPS]` of stage 2, or
-    `NAME STEPS` of stage 1, with the candidates if the name is `choice`.
+    `missing`, `candidates`, `confirmed`, `smoke`, `study`, `relative`, `scaled`, `NAME final` of stage 2 or `NAME
+    reached` as far as it has come, or `NAME STEPS` of stage 1, with the candidates if the name is `choice`.
     """
     match subject.split():
         case ["missing"]:
@@ -213,11 +213,9 @@ def table(subject: str) -> str:
             stages = [benchmark("choice", steps) for steps in (STEPS, 250_000, 200_000)]
             return candidates_table(stages, "best of the ten")
         case ["confirmed"]:
-            return candidates_table([benchmark("final", steps) for steps in (None, REACHED)], "best of the six")
-        case [name, "final"]:
-            return _TABLES[name](benchmark("final"))
-        case [name, "final", steps]:
-            return _TABLES[name](benchmark("final", int(steps)))
+            return candidates_table([benchmark(stage) for stage in ("final", "reached")], "best of the six")
+        case [name, "final" | "reached" as stage]:
+            return _TABLES[name](benchmark(stage))
         case ["choice", steps]:
             return choice_table(benchmark("choice", int(steps)))
         case [name, steps]:
