@@ -21,6 +21,7 @@ from feasible.sets.sampling import hit_and_run
 from feasible.solve.conic import minimise_over_cones
 from feasible.solve.lp import depth_rows
 from feasible.solve.quadratic import quadratic_exit
+from feasible.solve.tangent import with_tangent_of
 
 
 class Cone(NamedTuple):
@@ -164,7 +165,7 @@ class ConePolytope(ActionSet):
         outside = self._overhang(inside) / jnp.maximum(self.slopes()[-len(self.sizes) :], 1.0) > rounding
         exits = jnp.where(outside, self._exits(self.middle, inside - self.middle), 1.0)
         share = jnp.minimum(jnp.min(exits), 1.0)
-        return a + stop_gradient(self.middle + share * (inside - self.middle) - a)
+        return with_tangent_of(a, self.middle + share * (inside - self.middle))
 
     def _exits(self, origin: Float[Array, " n"], direction: Float[Array, " n"]) -> Float[Array, " j"]:
         """Largest t for which ||w + t v|| <= h + t k, cone by cone: the first root of a quadratic."""

@@ -16,6 +16,7 @@ from feasible.solve.exact import exact_spectrum
 from feasible.solve.precision import full_precision
 from feasible.solve.quadratic import quadratic_exit
 from feasible.solve.splitting import Projection, minimise_over_intersection
+from feasible.solve.tangent import with_tangent_of
 from feasible.solve.two_budgets import Budgets, highest_in_budgets, nearest_in_budgets
 
 NEWTON_STEPS = 10
@@ -169,7 +170,7 @@ class EllipsoidBox(ActionSet):
     def _minimise(self, target: Float[Array, " n"], *, curvature: float) -> Float[Array, " n"]:
         size = jnp.maximum(jnp.max(self.half_widths()), jnp.finfo(self.dtype).tiny)
         a = minimise_over_intersection(self.pieces, target, stop_gradient(size), curvature=curvature)
-        return a + stop_gradient(self._scaled_in(a) - a)
+        return with_tangent_of(a, self._scaled_in(a))
 
     def half_widths(self) -> Float[Array, " n"]:
         """Largest |a_i|, at most: the smaller of the bound and the ellipsoid's own sqrt(level (Q^-1)_ii)."""

@@ -27,6 +27,7 @@ from feasible.sets.weighted_l1 import WeightedL1Box
 from feasible.sets.weighted_l1_ellipsoid import WeightedL1EllipsoidBox
 from feasible.solve.alike import each
 from feasible.solve.splitting import Projection, minimise_over_intersection
+from feasible.solve.tangent import with_tangent_of
 
 # How far inside its parts the centre of an intersection is looked for, as shares of the parts' own extents.
 DEPTHS = (0.5, 0.2, 0.05, 0.01, 0.0)
@@ -85,7 +86,7 @@ class Intersection(ActionSet):
         middle = self.middle
         a = middle + self._minimise(z - middle, middle, curvature=1.0)
         here, there = self._violations(stop_gradient(jnp.stack([z, a])))
-        a = a + stop_gradient(self._pulled_in(a, there) - a)
+        a = with_tangent_of(a, self._pulled_in(a, there))
         return jnp.where(jnp.max(here) <= 4 * jnp.finfo(self.dtype).eps * self.scale, z, a)
 
     @compiled

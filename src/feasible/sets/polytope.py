@@ -16,6 +16,7 @@ from feasible.solve.bounded_qp import nearest_in_bounded_polytope
 from feasible.solve.lp import chebyshev_centre, highest_in_polytope
 from feasible.solve.qp import nearest_in_polytope
 from feasible.solve.splitting import Projection
+from feasible.solve.tangent import with_tangent_of
 from feasible.solve.working_set import hold_equalities
 
 FEW = 12  # rows or variables up to which a place for each row costs less than looking for one
@@ -111,7 +112,7 @@ class Polytope(ActionSet):
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         a = self._nearest(z)
-        return stop_gradient(self.pulled_in(a)) + (a - stop_gradient(a))
+        return with_tangent_of(a, self.pulled_in(a))
 
     @property
     def pieces(self) -> tuple[Projection, ...]:

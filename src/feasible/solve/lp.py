@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax.lax import stop_gradient
 from jaxtyping import Array, Bool, Float, Int
 
+from feasible.solve.tangent import with_tangent_of
 from feasible.solve.working_set import WorkingSet, hold_equalities, independence
 
 
@@ -75,9 +76,9 @@ def highest_in_polytope(
     x, working = climb.x, climb.working
     gaps = jnp.where(working.held, live[0] @ x - live[1], 0.0)
     vertex = x - gaps @ working.inverse
-    there = stop_gradient(vertex)
     # Where rows meet that nearly depend on each other is rounding, and may be far outside.
-    return jnp.where(missed(there) > missed(x), x, there) + (vertex - there)
+    outside = missed(stop_gradient(vertex)) > missed(x)
+    return with_tangent_of(vertex, jnp.where(outside, x, vertex))
 
 
 def chebyshev_centre(
