@@ -159,7 +159,6 @@ STAGES: Mapping[str, Stage] = {
     "choice": CHOICE,
     "study": STUDY,
     "final": FINAL,
-    "reached": REACHED,
     "relative": RELATIVE,
     "scaled": SCALED,
     "smoke": SMOKE,

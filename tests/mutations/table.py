@@ -315,13 +315,19 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
     ("solve/lp.py", "sets/test_rounding.py::test_wedges_have_a_centre[float32-0.001-0.01-1e-05]"): {
         "climb-once": ("working.null @ (working.null @ g)", "working.null @ g"),
     },
-    ("solve/lp.py", "sets/test_rounding.py::test_wedges_have_a_centre[float64-0.0001-1e-05-1e-09]"): {
-        "vertex-of-rounding": ("missed(stop_gradient(vertex)) > missed(x)", "missed(stop_gradient(vertex)) > jnp.inf"),
+    ("solve/lp.py", "sets/test_rounding.py::test_wedges_have_a_centre[float32-0.001-0.0001-1e-05]"): {
+        "vertex-of-rounding": ("missed(stop_gradient(vertex)) <= missed(x)", "missed(x) <= jnp.inf"),
     },
     ("solve/working_set.py", "sets/test_rounding.py::test_wedges_have_a_centre[float32-0.001-0.01-1e-05]"): {
         "working-set-once": ("self.null @ (self.null @ row)", "self.null @ row"),
     },
-    ("solve/tangent.py", "sets/test_rounding.py::test_wedges_have_a_centre[float32-0.01-0.0001-1e-05]"): {
+    (
+        "solve/working_set.py",
+        "solve/test_working_set.py::test_directions_of_rows_that_are_let_go_leave_the_others_held[float64]",
+    ): {
+        "freed-direction": ("free = free - jnp.where(held, rows @ free, 0.0) @ inverse", "free = 1.0 * free"),
+    },
+    ("solve/tangent.py", "solve/test_tangent.py::test_a_far_point_does_not_take_the_value_along"): {
         "value-lost-to-a-far-point": (
             "stop_gradient(value) + (point - stop_gradient(point))",
             "point + stop_gradient(value - point)",
@@ -337,7 +343,7 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "solve/working_set.py",
         "solve/test_working_set.py::test_rows_that_come_and_go_leave_the_pseudo_inverse[float64]",
     ): {
-        "working-set-drop": ("self.null + jnp.outer(leaving, heading)", "self.null"),
+        "working-set-drop": ("self.null + jnp.outer(free, freed)", "self.null"),
     },
     (
         "solve/breakpoints.py",

@@ -22,7 +22,7 @@ def changed(rows: Array, indices: Array, adds: Array, drops: Array) -> WorkingSe
 
     def step(working: WorkingSet, row: tuple[Array, Array, Array]) -> tuple[WorkingSet, WorkingSet]:
         index, add, drop = row
-        working = working.drop(index, drop).add(rows[index], index, add)
+        working = working.drop(rows, index, drop).add(rows[index], index, add)
         return working, working
 
     return jax.lax.scan(step, WorkingSet.empty(rows), (indices, adds, drops))[1]
@@ -60,6 +60,22 @@ def test_rows_that_come_and_go_leave_the_pseudo_inverse(dtype: type) -> None:
     np.testing.assert_allclose(found.inverse, inverse, rtol=0, atol=accuracy)
     null = np.eye(N) - np.einsum("ktmi,ktmj->ktij", inverse, kept)
     np.testing.assert_allclose(found.null, null, rtol=0, atol=accuracy)
+
+
+@each_precision
+def test_directions_of_rows_that_are_let_go_leave_the_others_held(dtype: type) -> None:
+    """Of six rows two are nearly combinations of three others; two of these go, and the rest holds to rounding."""
+    rng, count, n = np.random.default_rng(2), 300, 8
+    rows, noise = rng.normal(size=(count, 6, n)), 1e-5 if dtype == jnp.float64 else 1e-2
+    combined = np.einsum("kij,kjl->kil", rng.normal(size=(count, 2, 3)), rows[:, :3])
+    rows[:, 3::2] = combined + noise * rng.normal(size=combined.shape)
+    rows = np.asarray(rows / np.linalg.norm(rows, axis=2, keepdims=True), dtype)
+    order = np.broadcast_to([0, 1, 2, 3, 4, 5, 0, 1], (count, 8))
+    goes = np.broadcast_to(np.arange(8) > 5, (count, 8))
+    found = changed(jnp.asarray(rows), *(jnp.asarray(x) for x in (order, ~goes, goes)))
+    np.testing.assert_array_equal(found.held[:, -1], np.broadcast_to(np.arange(6) > 1, (count, 6)))
+    left = np.einsum("kij,kjl->kil", rows[:, 2:], np.asarray(found.null)[:, -1])
+    assert np.max(np.abs(left)) <= 8 * float(jnp.finfo(dtype).eps)
 
 
 @each_precision

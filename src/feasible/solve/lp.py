@@ -49,7 +49,7 @@ def highest_in_polytope(
         working = climb.working
         uphill = working.null @ (working.null @ g)  # twice, or a slope that is rounding would lead off the held rows
         speed = rows @ uphill
-        blocking = inequality & (speed > flat * jnp.max(jnp.abs(uphill)))
+        blocking = inequality & ~working.held & (speed > flat * jnp.max(jnp.abs(uphill)))
         room = jnp.maximum(limits - rows @ climb.x, 0.0)
         times = jnp.where(blocking, room / jnp.where(blocking, speed, 1.0), jnp.inf)
         blocker = jnp.argmin(times)
@@ -63,7 +63,7 @@ def highest_in_polytope(
         length = jnp.where(climbs, times[blocker], 0.0)
         return _Climb(
             x=climb.x + length * uphill,
-            working=working.drop(loser, releases).add(rows[blocker], blocker, climbs),
+            working=working.drop(rows, loser, releases).add(rows[blocker], blocker, climbs),
             finished=~climbs & ~releases,
             steps=climb.steps + 1,
         )
@@ -77,7 +77,7 @@ def highest_in_polytope(
     gaps = jnp.where(working.held, live[0] @ x - live[1], 0.0)
     vertex = x - gaps @ working.inverse
     # Where rows meet that nearly depend on each other is rounding, and may be far outside.
-    outside = missed(stop_gradient(vertex)) > missed(x)
+    outside = ~(missed(stop_gradient(vertex)) <= missed(x))
     return with_tangent_of(vertex, jnp.where(outside, x, vertex))
 
 

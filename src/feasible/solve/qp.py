@@ -93,7 +93,7 @@ def _search(z: Float[Array, " n"], rows: Float[Array, "m n"], limits: Float[Arra
         multipliers = jnp.where(inequality, jnp.maximum(multipliers, 0.0), multipliers)
         multipliers = multipliers.at[leaving].multiply(jnp.where(lets_go, 0.0, 1.0))
         return _Search(
-            working=working.drop(leaving, lets_go).add(row, entering, takes),
+            working=working.drop(rows, leaving, lets_go).add(row, entering, takes),
             multipliers=multipliers,
             entering=jnp.where(lets_go, entering, -1),
             finished=solved | stuck,

@@ -38,19 +38,26 @@ class WorkingSet(eqx.Module):
             self.null - jnp.outer(normal, dual),
         )
 
-    def drop(self, index: Int[Array, ""], wanted: Bool[Array, ""]) -> "WorkingSet":
-        """Let go of a held row, where `wanted`."""
+    def drop(self, rows: Float[Array, "m n"], index: Int[Array, ""], wanted: Bool[Array, ""]) -> "WorkingSet":
+        """Let go of a held row, where `wanted`.
+
+        The direction that is free again is put right by the rows that stay and by the null space: its rounding grows
+        with the pseudo-inverse, and would lead off the held rows from then on.
+        """
         leaving = self.inverse[index]
         square = jnp.vdot(leaving, leaving)
         wanted = wanted & (square > 0)
         heading = jnp.where(wanted, leaving / jnp.where(wanted, square, 1.0), 0.0)
         chosen = jnp.arange(self.held.shape[0]) == index
         inverse = self.inverse - jnp.outer(self.inverse @ leaving, heading)
-        return WorkingSet(
-            self.held & ~(chosen & wanted),
-            jnp.where((chosen & wanted)[:, None], 0.0, inverse),
-            self.null + jnp.outer(leaving, heading),
-        )
+        inverse = jnp.where((chosen & wanted)[:, None], 0.0, inverse)
+        held = self.held & ~(chosen & wanted)
+        free = leaving / jnp.where(wanted, jnp.sqrt(square), 1.0)
+        free = free - jnp.where(held, rows @ free, 0.0) @ inverse
+        free = free - self.null @ free
+        length = jnp.vdot(free, free)
+        freed = jnp.where(wanted & (length > 0), free / jnp.where(length > 0, length, 1.0), 0.0)
+        return WorkingSet(held, inverse, self.null + jnp.outer(free, freed))
 
 
 def hold_equalities(rows: Float[Array, "m n"], equalities: int) -> WorkingSet:
