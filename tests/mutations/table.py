@@ -269,21 +269,21 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "tally-warmup": ("self._warmups <= np.asarray(steps)[:, None]", "self._warmups < np.asarray(steps)[:, None]"),
     },
     ("sets/polytope.py", "sets/test_pull_in.py::test_the_answer_of_a_solver_that_stopped_early_is_inside[polytope]"): {
-        "polytope-pull-in": ("return a + stop_gradient(self.pulled_in(a) - a)", "return a"),
+        "polytope-pull-in": ("return with_tangent_of(a, self.pulled_in(a))", "return a"),
         "polytope-pull-in-best": ("return self.pulled_in(highest_in_polytope(", "return (highest_in_polytope("),
     },
     (
         "sets/intersection.py",
         "sets/test_pull_in.py::test_the_answer_of_a_solver_that_stopped_early_is_inside[intersection]",
     ): {
-        "intersection-pull-in": ("a = a + stop_gradient(self._pulled_in(a, there) - a)", ""),
+        "intersection-pull-in": ("a = with_tangent_of(a, self._pulled_in(a, there))", ""),
         "intersection-pull-in-best": ("best = self._pulled_in(best, self._violations(best[None])[0])", ""),
     },
     (
         "sets/ellipsoid.py",
         "sets/test_pull_in.py::test_the_answer_of_a_solver_that_stopped_early_is_inside[ellipsoid]",
     ): {
-        "ellipsoid-pull-in": ("return a + stop_gradient(self._scaled_in(a) - a)", "return a"),
+        "ellipsoid-pull-in": ("return with_tangent_of(a, self._scaled_in(a))", "return a"),
     },
     ("sets/integer_allocation.py", "sets/test_against_reference.py::test_integers_are_ranked_in_exact_arithmetic"): {
         "integer-count": ("rank < wanted", "rank <= wanted"),
