@@ -22,6 +22,7 @@ from jaxtyping import Array, Bool, Float, Int
 from feasible.solve.alike import each
 from feasible.solve.chunks import searched
 from feasible.solve.elimination import solve_dense
+from feasible.solve.tangent import with_tangent_of
 
 Projection = Callable[[Float[Array, " n"]], Float[Array, " n"]]
 
@@ -166,7 +167,7 @@ def newton_on_splitting(
     miss, x = residual(end.copies, penalty)
     eye = jnp.eye(len(start), dtype=target.dtype)
     change = jnp.linalg.solve(end.miss_slope - 64 * jnp.finfo(target.dtype).eps * eye, miss)
-    return _with_tangent(end.x, x - end.x_slope @ change)
+    return with_tangent_of(x - end.x_slope @ change, end.x)
 
 
 def _search(
@@ -267,15 +268,3 @@ def _better(one: _Point, other: _Point, start: _Point) -> Bool[Array, ""]:
 
 def _select(which: Bool[Array, ""], one: _Point, other: _Point) -> _Point:
     return _Point(jnp.where(which, one.numbers, other.numbers), one.m)
-
-
-@jax.custom_jvp
-def _with_tangent(value: Float[Array, " n"], live: Float[Array, " n"]) -> Float[Array, " n"]:
-    """The value, with the derivative of `live`, which is not computed where no derivative is asked for."""
-    del live
-    return value
-
-
-@_with_tangent.defjvp
-def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
-    return primals[0], tangents[1]
