@@ -1,10 +1,8 @@
 """Polytopes: linear rows in a box, such as the link capacities of a network."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
-from jax.lax import platform_dependent, stop_gradient
+from jax.lax import stop_gradient
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.compiling import inlined_or_soon
@@ -12,13 +10,11 @@ from feasible.errors import EmptySetError
 from feasible.sets.arguments import Numbers, floats, known, read, require, vectors
 from feasible.sets.base import TOLERANCE, ActionSet, compiled, drawn, entries, rows
 from feasible.sets.box import Bound, inside, ordered_bounds, stays_level, tighter
-from feasible.sets.regions import enumerate_regions
 from feasible.sets.sampling import gaussian, hit_and_run
 from feasible.sets.vertices import enumerate_vertices
 from feasible.solve.bounded_qp import nearest_in_bounded_polytope
 from feasible.solve.lp import chebyshev_centre, highest_in_polytope
 from feasible.solve.qp import nearest_in_polytope
-from feasible.solve.regions import Regions, nearest_by_region
 from feasible.solve.splitting import Projection
 from feasible.solve.tangent import with_tangent_of
 from feasible.solve.working_set import hold_equalities
@@ -37,9 +33,7 @@ class Polytope(ActionSet):
 
     A polytope whose values are known (one built outside `jit`) keeps its vertices, in up to 10 dimensions and if they
     are no more than 512: linear maximisation is then one matrix product and the diameter exact;
-    otherwise the diameter is that of the box. On an accelerator it also keeps the regions of its projection, if they
-    are few (up to some ten thousand): which one a point lies in is one product, too. Samples: hit-and-run in the plane
-    of the equalities.
+    otherwise the diameter is that of the box. Samples: hit-and-run in the plane of the equalities.
     """
 
     A: Float[Array, "m n"]
@@ -50,7 +44,6 @@ class Polytope(ActionSet):
     b_eq: Float[Array, " p"]
     middle: Float[Array, " n"]
     vertices: Float[Array, "v n"] | None
-    regions: Regions | None
 
     def __init__(
         self,
@@ -82,10 +75,7 @@ class Polytope(ActionSet):
         self.middle, radius, least, rows, limits = _deepest(*map(stop_gradient, fields))
         p = self.A_eq.shape[0]
         require("Polytope", read(radius) >= read(least), "A, b and the bounds leave no point", EmptySetError)
-        corners = enumerate_vertices(rows, limits, p, self.middle, radius) if known(radius) else None
-        self.vertices = None if corners is None else jnp.asarray(corners, self.dtype)
-        tabled = corners is not None and jax.default_backend() != "cpu"
-        self.regions = enumerate_regions(rows, limits, p, corners) if tabled else None
+        self.vertices = enumerate_vertices(rows, limits, p, self.middle, radius) if known(radius) else None
 
     @property
     def dim(self) -> int:
@@ -129,12 +119,6 @@ class Polytope(ActionSet):
         return (self._nearest,)
 
     def _nearest(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
-        if self.regions is None:
-            return self._searched(z)
-        tabled = partial(nearest_by_region, regions=self.regions)
-        return platform_dependent(z, *self.system(), cpu=lambda z, *_: self._searched(z), default=tabled)
-
-    def _searched(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         rows, limits = self.system()
         equalities, own = self.A_eq.shape[0], len(rows) - 2 * self.dim
         if max(own, self.dim) <= FEW:

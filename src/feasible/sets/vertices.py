@@ -1,8 +1,8 @@
 """Vertices of a small polytope whose numbers are known, computed once on the host."""
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from numpy.typing import NDArray
 
 MAX_DIM = 10
 MAX_ROWS = 64
@@ -15,7 +15,7 @@ def enumerate_vertices(
     equalities: int,
     inside: Float[Array, " n"],
     radius: Float[Array, ""],
-) -> NDArray[np.float64] | None:
+) -> Float[Array, "v n"] | None:
     """All vertices of {x : rows x <= limits, first rows equal}, or None for one too large or without interior.
 
     The equalities are eliminated by an orthonormal basis of their null space; Qhull then intersects the half-spaces
@@ -32,7 +32,7 @@ def enumerate_vertices(
     corners = _corners(G[equalities:] @ basis, slack)
     if corners is None or len(corners) > MAX_VERTICES:
         return None
-    return origin + corners @ basis.T
+    return jnp.asarray(origin + corners @ basis.T, rows.dtype)
 
 
 def _corners(G: np.ndarray, h: np.ndarray) -> np.ndarray | None:

@@ -8,10 +8,11 @@ independent, so the final one gives the exact Jacobian as well. Typically about 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.lax import stop_gradient
 from jaxtyping import Array, Bool, Float, Int
 
 from feasible.solve.chunks import searched
-from feasible.solve.working_set import WorkingSet, hold_equalities, independence, moved_with_rows
+from feasible.solve.working_set import WorkingSet, hold_equalities, independence
 
 
 class _Search(eqx.Module):
@@ -34,7 +35,11 @@ def nearest_in_polytope(
     projection on the affine set of the held rows, exact in z, rows and limits wherever the held set is unique.
     """
     search = searched(lambda: _search(z, rows, limits, equalities), chunk=256)
-    return moved_with_rows(z - search.multipliers @ rows, z, search.multipliers, rows, limits, search.working)
+    working, multipliers = search.working, search.multipliers
+    pulled = z - multipliers @ rows
+    start = stop_gradient(pulled)
+    gaps = jnp.where(working.held, rows @ start - limits, 0.0)
+    return start + working.null @ (pulled - start) - gaps @ working.inverse
 
 
 def _search(z: Float[Array, " n"], rows: Float[Array, "m n"], limits: Float[Array, " m"], equalities: int) -> _Search:

@@ -7,7 +7,6 @@ null space. Taking a row in or out is a rank-one change of both: O(rows * n), no
 
 import equinox as eqx
 import jax.numpy as jnp
-from jax.lax import stop_gradient
 from jaxtyping import Array, Bool, Float, Int
 
 
@@ -59,24 +58,6 @@ class WorkingSet(eqx.Module):
         length = jnp.vdot(free, free)
         freed = jnp.where(wanted & (length > 0), free / jnp.where(length > 0, length, 1.0), 0.0)
         return WorkingSet(held, inverse, self.null + jnp.outer(free, freed))
-
-
-def moved_with_rows(
-    x: Float[Array, " n"],
-    z: Float[Array, " n"],
-    multipliers: Float[Array, " m"],
-    rows: Float[Array, "m n"],
-    limits: Float[Array, " m"],
-    working: WorkingSet,
-) -> Float[Array, " n"]:
-    """x = z - multipliers rows on the held rows, brought back onto them, with its derivatives in z, rows and limits.
-
-    They are those of the projection of z on the affine set of the held rows.
-    """
-    pulled = z - stop_gradient(multipliers) @ rows
-    start = stop_gradient(x)
-    gaps = jnp.where(working.held, rows @ start - limits, 0.0)
-    return start + working.null @ (pulled - stop_gradient(pulled)) - gaps @ working.inverse
 
 
 def hold_equalities(rows: Float[Array, "m n"], equalities: int) -> WorkingSet:
