@@ -285,6 +285,15 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
     ): {
         "ellipsoid-pull-in": ("return with_tangent_of(a, self._scaled_in(a))", "return a"),
     },
+    ("sets/base.py", "sets/test_scales.py::test_a_limit_may_be_in_any_unit[1e-09]"): {
+        "violation-unit": ("return residuals / jnp.where(slopes > 0, slopes, 1.0)", "return residuals"),
+    },
+    ("sets/ellipsoid.py", "sets/test_scales.py::test_a_limit_may_be_in_any_unit[1e-09]"): {
+        "energy-unit": ("residuals.at[0].divide(jnp.where(steep > 0, steep, 1.0))", "residuals"),
+    },
+    ("sets/half_space.py", "sets/test_scales.py::test_a_set_is_empty_in_any_unit[1e-09]"): {
+        "emptiness-unit": ("TOLERANCE * self.scale * jnp.linalg.norm(self.weights)", "TOLERANCE * self.scale"),
+    },
     ("sets/integer_allocation.py", "sets/test_against_reference.py::test_integers_are_ranked_in_exact_arithmetic"): {
         "integer-count": ("rank < wanted", "rank <= wanted"),
     },

@@ -1,4 +1,7 @@
-"""Answers do not depend on the unit of the actions: the projection on s C of s z is s times that of z on C."""
+"""Answers do not depend on the unit of the actions: the projection on s C of s z is s times that of z on C.
+
+Nor do violations depend on that of a limit: 2 watts over a budget are as infeasible in milliwatts as in megawatts.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +9,18 @@ import numpy as np
 import pytest
 from jaxtyping import Array
 
-from feasible.sets import ActionSet
+from feasible.errors import EmptySetError
+from feasible.sets import (
+    ActionSet,
+    Cone,
+    ConePolytope,
+    EllipsoidBox,
+    HalfSpaceBox,
+    Polytope,
+    PositivePowerBox,
+    WeightedL1Box,
+    WeightedL1EllipsoidBox,
+)
 from tests.code_generation import users_code
 from tests.sets.cases import case, each_family, problems
 from tests.sets.families import Family
@@ -52,3 +66,45 @@ def test_no_unit_is_special(family: Family) -> None:
             apart = np.max(np.abs(np.asarray(a, np.float64) / unit - np.asarray(expected)), axis=2)
             assert np.all(apart <= allowed), (unit, dtype, np.max(apart / allowed))
             assert np.all(np.asarray(outside) <= 1e-5 * unit * c.scale[:, None])
+
+
+@each_family
+def test_violations_are_in_the_unit_of_the_actions(family: Family) -> None:
+    c, given = case(family, jnp.float64), problems(family)
+    violations = jax.jit(jax.vmap(lambda one, z: one.violation(z)))
+    expected = np.asarray(violations(c.sets, jnp.asarray(given.z)))
+    assert np.max(expected) > 0
+    for unit in UNITS:
+        found = violations(scaled(c.sets, unit, jnp.float64), jnp.asarray(given.z * unit))
+        np.testing.assert_allclose(np.asarray(found) / unit, expected, rtol=1e-9, atol=1e-12)
+
+
+def limits(unit: float) -> dict[str, ActionSet]:
+    """Sets of two actions whose limits, but for bounds of 1, are said in some unit: the same sets whatever it is."""
+    row = unit * jnp.array([[3.0, 4.0]])
+    box = {"low": -jnp.ones(2), "high": jnp.ones(2)}
+    return {
+        "weighted l1": WeightedL1Box(row[0], 2 * unit, jnp.ones(2)),
+        "positive power": PositivePowerBox(row[0], 2 * unit, jnp.ones(2)),
+        "half-space": HalfSpaceBox(row[0], 2 * unit, **box),
+        "polytope": Polytope(row, [2 * unit], **box),
+        "cone": ConePolytope(Polytope([[0.0, 0.0]], [1.0], **box), [Cone(unit * jnp.eye(2), [0, 0], [0, 0], unit / 2)]),
+        "ellipsoid": EllipsoidBox(unit * jnp.eye(2), unit / 4, jnp.ones(2)),
+        "both": WeightedL1EllipsoidBox(row[0], 2 * unit, unit * jnp.ones(2), unit / 4, jnp.ones(2)),
+    }
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-3, 1e3, 1e9])
+def test_a_limit_may_be_in_any_unit(unit: float) -> None:
+    """Twice as much as allowed is never feasible."""
+    for name, feasible_set in limits(unit).items():
+        inside, outside = jnp.array([0.2, 0.2]), jnp.array([0.6, 0.6])
+        assert feasible_set.contains(inside), name
+        assert not feasible_set.contains(outside), name
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_a_set_is_empty_in_any_unit(unit: float) -> None:
+    """3 a + 4 b >= -7 for |a|, |b| <= 1, so that -8 is out of reach."""
+    with pytest.raises(EmptySetError):
+        HalfSpaceBox(unit * jnp.array([3.0, 4.0]), -8 * unit, low=-jnp.ones(2), high=jnp.ones(2))

@@ -80,14 +80,15 @@ class Judge:
         if not np.all(np.isfinite(action)):
             return InfeasibleActionError(f"The action{who} has a NaN or an infinite entry and was not executed.")
         feasible_set = self.constraint(obs)
-        residuals = np.asarray(feasible_set.residuals(action))
-        slopes = np.maximum(np.asarray(feasible_set.slopes()), 1.0)
-        worst = int(np.argmax(residuals / slopes))
+        residuals = feasible_set.residuals(action)
+        violations = np.asarray(feasible_set.in_action_units(residuals))
+        worst = int(np.argmax(violations))
         tolerance = float(certified(self.constraint, feasible_set, feasible_set.point(action))[1])
-        if residuals[worst] / slopes[worst] > tolerance:
+        if violations[worst] > tolerance:
+            name, excess = feasible_set.residual_names()[worst], float(residuals[worst])
             return InfeasibleActionError(
-                f"The action{who} violates '{feasible_set.residual_names()[worst]} <= 0' by {residuals[worst]:.3g} "
-                "and was not executed; pass it through the set's execute, or use on_infeasible='project'."
+                f"The action{who} violates '{name} <= 0' by {excess:.3g} and was not executed; pass it through the "
+                "set's execute, or use on_infeasible='project'."
             )
         if isinstance(self.constraint, Watched) and np.max(self.constraint.excess(action)) > tolerance:
             return InfeasibleActionError(f"The action{who} {self.constraint.fault(action)}")

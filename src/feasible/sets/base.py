@@ -235,15 +235,23 @@ class ActionSet(eqx.Module):
         """Violation up to which a point counts as inside: 1e-5 of the set's scale."""
         return TOLERANCE * self.scale
 
+    def in_action_units(self, residuals: Float[Array, " m"]) -> Float[Array, " m"]:
+        """Return lower bounds on the distance to where each residual is zero: residuals divided by their slopes.
+
+        One that does not change with the action stays as it is.
+        """
+        slopes = self.slopes()
+        return residuals / jnp.where(slopes > 0, slopes, 1.0)
+
     @final
     @compiled
     def violation(self, a: Float[Array, " n"]) -> Float[Array, ""]:
-        """max(0, max_i r_i(a) / max(1, slope_i)): the largest residual, steep ones brought to action units.
+        """max(0, max_i r_i(a) / slope_i): the largest residual, brought to action units.
 
-        Dividing by the slope makes a violation at most the distance to the set, so that one tolerance serves a
-        budget over weights of a thousand as well as a unit box. A point that is not finite has violation NaN.
+        That makes a violation at most the distance to the set, so that one tolerance serves weights of a thousand, of a
+        thousandth and a unit box alike. A point that is not finite has violation NaN.
         """
-        worst = jnp.max(self.residuals(a) / jnp.maximum(self.slopes(), 1.0))
+        worst = jnp.max(self.in_action_units(self.residuals(a)))
         return jnp.where(jnp.all(jnp.isfinite(a)), jnp.maximum(worst, 0.0), jnp.nan)
 
     @final

@@ -81,7 +81,7 @@ class ConePolytope(ActionSet):
     @compiled
     def accepts(self, a: Float[Array, " n"]) -> Bool[Array, ""]:
         """As of the polytope, with its half a unit where there are equalities."""
-        return self.polytope.accepts(a) & jnp.all(self._overhang(a) <= (0.5 if self._equalities else self.tolerance))
+        return self.polytope.accepts(a) & jnp.all(self._overhang(a) <= 0.5) if self._equalities else self.contains(a)
 
     def slopes(self) -> Float[Array, " m"]:
         cones = [jnp.linalg.norm(block[0]) + jnp.linalg.norm(block[1:]) for block in self._split(self.map)]
@@ -162,7 +162,7 @@ class ConePolytope(ActionSet):
         """The point pulled in, with the derivative of the point itself."""
         inside = self.polytope.pulled_in(stop_gradient(a))
         rounding = 4 * jnp.finfo(self.dtype).eps * self.scale
-        outside = self._overhang(inside) / jnp.maximum(self.slopes()[-len(self.sizes) :], 1.0) > rounding
+        outside = self.in_action_units(self.residuals(inside))[-len(self.sizes) :] > rounding
         exits = jnp.where(outside, self._exits(self.middle, inside - self.middle), 1.0)
         share = jnp.minimum(jnp.min(exits), 1.0)
         return with_tangent_of(a, self.middle + share * (inside - self.middle))

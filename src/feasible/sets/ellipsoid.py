@@ -100,6 +100,13 @@ class EllipsoidBox(ActionSet):
         steepest = 2.0 * jnp.sqrt(jnp.linalg.norm(self.Q) * self.level)
         return jnp.concatenate([jnp.atleast_1d(steepest), jnp.ones_like(self.bound)])
 
+    def in_action_units(self, residuals: Float[Array, " m"]) -> Float[Array, " m"]:
+        """Of the energy (sqrt(a'Q a) - sqrt(level)) / sqrt(||Q||), which a move of that length can change no more."""
+        energy = residuals[0] + self.level
+        root = jnp.where(energy > 0, jnp.sqrt(jnp.where(energy > 0, energy, 1.0)), 0.0)
+        steep = jnp.sqrt(jnp.linalg.norm(self.Q)) * (root + jnp.sqrt(self.level))
+        return residuals.at[0].divide(jnp.where(steep > 0, steep, 1.0))
+
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         if self.eigenvectors is None:

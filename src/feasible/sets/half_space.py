@@ -33,7 +33,7 @@ class HalfSpaceBox(LimitedBox):
     def __init__(self, weights: Numbers, budget: Numbers, low: Numbers, high: Numbers):
         owner = "HalfSpaceBox"
         self.weights, self.budget, self.low, self.high = limit_in_box(owner, low, high, weights=weights, budget=budget)
-        slack = TOLERANCE * self.scale * jnp.maximum(jnp.linalg.norm(self.weights), 1.0)
+        slack = TOLERANCE * self.scale * jnp.linalg.norm(self.weights)
         reachable = self.least_load() <= self.budget + slack
         require(owner, reachable, "budget must not be below the least w . a between low and high", EmptySetError)
 

@@ -81,6 +81,11 @@ class Intersection(ActionSet):
     def slopes(self) -> Float[Array, " m"]:
         return jnp.concatenate([part.slopes() for part in self.parts])
 
+    def in_action_units(self, residuals: Float[Array, " m"]) -> Float[Array, " m"]:
+        ends = np.cumsum([len(part.residual_names()) for part in self.parts])[:-1]
+        apart = zip(self.parts, jnp.split(residuals, ends), strict=True)
+        return jnp.concatenate([part.in_action_units(own) for part, own in apart])
+
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         middle = self.middle
