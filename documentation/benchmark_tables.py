@@ -213,7 +213,7 @@ def table(subject: str) -> str:
             stages = [benchmark("choice", steps) for steps in (STEPS, 250_000, 200_000)]
             return candidates_table(stages, "best of the ten")
         case ["confirmed"]:
-            return candidates_table([benchmark(stage) for stage in ("final", "reached")], "best of the six")
+            return candidates_table([benchmark("reached")], "best of the six")
         case [name, "final" | "reached" as stage]:
             return _TABLES[name](benchmark(stage))
         case ["choice", steps]:

@@ -54,8 +54,9 @@ OTHERS = (
     "focops-projection",
 )
 """All other methods but those for a table of bikes or for a box alone."""
+_BY_100 = "rewards by 100"
 REFUSED = {
-    *(("bss-5", method) for method in ("sac-truncated", "ppo-truncated")),
+    *(("bss-5", method) for method in ("sac-truncated", "ppo-truncated", f"ppo-truncated, {_BY_100}")),
     *((task, "ppo-sequential") for task in TASKS if task not in ("bss-5", "nsfnet")),
 }
 """Cells that cannot be: a restricted Gaussian has no density on integers, and entry by entry takes linear sets only."""
@@ -123,17 +124,19 @@ RELATIVE = Stage(
     FINAL.steps,
 )
 """The chosen one with outputs relative to the present allocation, beside the same without it."""
-_ENTRY_BY_ENTRY = "ppo-sequential"
 SCALED = Stage(
     {
-        _ENTRY_BY_ENTRY: Entry(_ENTRY_BY_ENTRY, ("final",)),
-        f"{_ENTRY_BY_ENTRY}, rewards by 100": Entry(_ENTRY_BY_ENTRY, ("scaled",), {"reward_scale": 100.0}),
+        **{method: Entry(method, ("final",)) for method in ("ppo-sequential", "ppo-radial")},
+        **{
+            f"{method}, {_BY_100}": Entry(method, ("scaled",), {"reward_scale": 100.0})
+            for method in ("ppo-sequential", "ppo-radial", "ppo-projection", "ppo-truncated")
+        },
     },
     ("bss-5", "nsfnet"),
     FINAL.seeds,
     FINAL.steps,
 )
-"""PPO entry by entry, and the same with rewards divided by 100."""
+"""Methods of PPO with rewards divided by 100, and the two that are best without."""
 REACHED = replace(FINAL, steps={**FINAL.steps, "nsfnet": 430_000})
 """Stage 2 as far as all of its methods have come: two of them end soon after."""
 SMOKE = Stage(
