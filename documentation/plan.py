@@ -136,9 +136,9 @@ SCALED = Stage(
     FINAL.seeds,
     FINAL.steps,
 )
-"""Methods of PPO with rewards divided by 100, and the two that are best without."""
+"""Methods of PPO with rewards divided by 100, and two of them without."""
 REACHED = replace(FINAL, steps={**FINAL.steps, "nsfnet": 430_000})
-"""Stage 2 as far as all of its methods have come: two of them end soon after."""
+"""Stage 2 as far as all of its methods have come: one of them ends soon after."""
 SMOKE = Stage(
     {name: Entry(name, ("smoke",)) for name in OTHERS},
     TASKS,

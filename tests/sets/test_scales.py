@@ -82,6 +82,7 @@ def test_violations_are_in_the_unit_of_the_actions(family: Family) -> None:
 def limits(unit: float) -> dict[str, ActionSet]:
     """Sets of two actions whose limits, but for bounds of 1, are said in some unit: the same sets whatever it is."""
     row = unit * jnp.array([[3.0, 4.0]])
+    tilted = jnp.array([[1.0, 0.5], [0.5, 1.0]])
     box = {"low": -jnp.ones(2), "high": jnp.ones(2)}
     return {
         "weighted l1": WeightedL1Box(row[0], 2 * unit, jnp.ones(2)),
@@ -91,6 +92,8 @@ def limits(unit: float) -> dict[str, ActionSet]:
         "cone": ConePolytope(Polytope([[0.0, 0.0]], [1.0], **box), [Cone(unit * jnp.eye(2), [0, 0], [0, 0], unit / 2)]),
         "ellipsoid": EllipsoidBox(unit * jnp.eye(2), unit / 4, jnp.ones(2)),
         "both": WeightedL1EllipsoidBox(row[0], 2 * unit, unit * jnp.ones(2), unit / 4, jnp.ones(2)),
+        "intersection": WeightedL1Box(row[0], 2 * unit, jnp.ones(2))
+        & EllipsoidBox(unit * tilted, unit / 4, jnp.ones(2)),
     }
 
 
@@ -108,3 +111,11 @@ def test_a_set_is_empty_in_any_unit(unit: float) -> None:
     """3 a + 4 b >= -7 for |a|, |b| <= 1, so that -8 is out of reach."""
     with pytest.raises(EmptySetError):
         HalfSpaceBox(unit * jnp.array([3.0, 4.0]), -8 * unit, low=-jnp.ones(2), high=jnp.ones(2))
+
+
+@pytest.mark.parametrize("times", [1.01, 2.0, 1e3])
+def test_the_violation_of_an_ellipsoid_is_at_most_the_distance(times: float) -> None:
+    """Of a disc of radius 1e-3, whose energy is 3 times the squared length, so many radii out; and not far below it."""
+    disc, radius = EllipsoidBox(3 * jnp.eye(2), 3e-6, jnp.full(2, 10.0)), 1e-3
+    distance, violation = (times - 1) * radius, float(disc.violation(jnp.array([0.6, 0.8]) * times * radius))
+    assert distance / 2 < violation <= distance * (1 + 1e-9)

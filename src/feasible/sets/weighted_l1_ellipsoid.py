@@ -74,8 +74,7 @@ class WeightedL1EllipsoidBox(ActionSet):
         return jnp.concatenate([jnp.atleast_1d(jnp.linalg.norm(self.weights)), self.heat.slopes()])
 
     def in_action_units(self, residuals: Float[Array, " m"]) -> Float[Array, " m"]:
-        spent = self.power.in_action_units(jnp.concatenate([residuals[:1], residuals[2:]]))[:1]
-        return jnp.concatenate([spent, self.heat.in_action_units(residuals[1:])])
+        return jnp.concatenate([super().in_action_units(residuals)[:1], self.heat.in_action_units(residuals[1:])])
 
     @compiled
     def project(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
