@@ -1,6 +1,7 @@
 """SAC: densities by integration, targets by a plain loop, the entropy's weight, and a task with a known answer."""
 
 from dataclasses import replace
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -14,7 +15,7 @@ from feasible.algorithms.base import Decision, Metrics, Spec, Transition
 from feasible.algorithms.gaussian import SquashedGaussian
 from feasible.algorithms.replay import Batch
 from feasible.algorithms.sac import SAC, SACState
-from feasible.sets import Ball, Box
+from feasible.sets import Ball, Box, Polytope
 from tests.algorithms.plain import critic_value, new, random_transition, stored
 
 LOW, HIGH = np.array([-1.0, 2.0]), np.array([1.0, 5.0])
@@ -127,6 +128,32 @@ def test_weight_moves_towards_the_wanted_entropy(filled: SACState, target: float
     """Less entropy than wanted makes it dearer, more makes it cheaper."""
     updated, _ = update(replace(SMALL, entropy_target=jnp.asarray(target)), filled)  # pyright: ignore[reportArgumentType]
     assert (float(updated.log_weight) > float(filled.log_weight)) == grows
+
+
+@pytest.mark.parametrize("map", ["squash", "radial", "truncated"])
+def test_the_automatic_entropy_has_no_unit(map: Literal["squash", "radial", "truncated"]) -> None:
+    """In a hundredfold box the same policy has an entropy larger by d log 100, and so much more is asked of it."""
+    algorithm = replace(SMALL, map=map, entropy_target="auto")
+    asked, had = [], []
+    for unit in (1.0, 100.0):
+        low, high = jnp.asarray([-unit, 0.0, -unit]), jnp.asarray([unit, 2 * unit, unit])
+        plane = Polytope([[1.0, -1.0, 0.0]], [2 * unit], low, high, [[1.0, 1.0, 1.0]], [unit])
+        spec = Spec(3, low, high, lambda obs, plane=plane: plane)
+        state = new(algorithm, spec)
+        batch = Batch(jnp.ones((4, 3)), *jnp.zeros((3, 4, 3)), *jnp.zeros((2, 4)))  # pyright: ignore[reportArgumentType]
+        loss = eqx.filter_jit(algorithm.actor_loss)
+        had.append(loss(state.actor, state, spec, batch, jax.random.split(jax.random.key(0), 4))[1])
+        asked.append(algorithm.wanted_entropy(spec, "auto"))
+    d = 3 if map == "squash" else 2
+    assert float(asked[0]) == pytest.approx(-d)
+    assert float(asked[1] - asked[0]) == pytest.approx(float(had[1] - had[0]), rel=1e-5)
+    assert float(asked[1] - asked[0]) == pytest.approx(d * np.log(100.0))
+
+
+def test_the_automatic_entropy_leaves_out_coordinates_without_room() -> None:
+    spec = Spec(1, jnp.asarray([0.0, 3.0]), jnp.asarray([8.0, 3.0]), lambda obs: Box([0.0, 3.0], [8.0, 3.0]))
+    assert float(SMALL.wanted_entropy(spec, "auto")) == pytest.approx(-2 + np.log(4.0))
+    assert SMALL.wanted_entropy(spec, -5.0) == -5.0
 
 
 def test_actions_are_executed_through_the_set_and_both_are_kept() -> None:

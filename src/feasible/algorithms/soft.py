@@ -53,7 +53,7 @@ class SoftActorCritic(Algorithm[State]):
     entropy_weight: float = 0.2
     """Fixed weight of the entropy, or its first value if `entropy_target` is given."""
     entropy_target: float | Literal["auto"] | None = None
-    """Entropy to which the weight is tuned; `auto` is minus the policy's dimensions. None: the weight is fixed."""
+    """Entropy that the weight is tuned to; `auto`: minus the policy's dimensions in a box of -1 to 1. None: fixed."""
     warmup: int = 10_000
     """First steps, before the policy acts."""
     learning_starts: int = 1_000
@@ -97,6 +97,18 @@ class SoftActorCritic(Algorithm[State]):
     def dimensions(self, spec: Spec) -> int:
         """Dimensions of the policy's density."""
 
+    def wanted_entropy(self, spec: Spec, target: float | Literal["auto"]) -> float | Float[Array, ""]:
+        """The target in the units of log-densities, those of the actions.
+
+        `auto` is -1 for each of the policy's d dimensions, in units of half the action box's widths w_i: as in a box of
+        -1 to 1, whatever the units of the actions. In theirs it is d (mean_i log w_i - 1); for a density on a plane the
+        geometric mean stands for the widths along it. Coordinates without room have no unit.
+        """
+        if target != "auto":
+            return target
+        half = 0.5 * (spec.high - spec.low)
+        return self.dimensions(spec) * (jnp.mean(jnp.log(jnp.where(half > 0, half, 1.0))) - 1.0)
+
     def networks(self, actor: SquashedGaussian, critics: Critics, dtype: jnp.dtype) -> Networks[Critics]:
         """The first networks, in that type."""
         actor, critics = jax.tree.map(lambda leaf: leaf.astype(dtype), (actor, critics))
@@ -137,8 +149,7 @@ class SoftActorCritic(Algorithm[State]):
         critics, critic_optimiser = adam_step(critic_rate, critic_grads, state.critic_optimiser, state.critics)
         log_weight, weight_optimiser = state.log_weight, state.weight_optimiser
         if self.entropy_target is not None:
-            auto = -float(self.dimensions(spec))
-            gradient = entropy - (auto if self.entropy_target == "auto" else self.entropy_target)
+            gradient = entropy - self.wanted_entropy(spec, self.entropy_target)
             log_weight, weight_optimiser = adam_step(self.rate, gradient, weight_optimiser, log_weight)
         targets = blend(state.target_critics, critics, self.target_ratio)
         return Networks(actor, critics, targets, log_weight, actor_optimiser, critic_optimiser, weight_optimiser)
