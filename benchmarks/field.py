@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from documentation.benchmark import Benchmark, benchmark
-from documentation.plan import DIVERGED, PRESET, REFUSED, STAGES
+from documentation.plan import DIVERGED, PRESET, STAGES
 from feasible.run.config import RunConfig
 from feasible.run.launch import configure
 
@@ -34,7 +34,7 @@ def missing(
     found: Benchmark, tasks: Sequence[str] | None = None, methods: Sequence[str] | None = None
 ) -> list[RunConfig]:
     """The runs of all cells that are not complete, task by task."""
-    stage, left_out = found.stage, REFUSED if methods else REFUSED | DIVERGED
+    stage, left_out = found.stage, () if methods else DIVERGED
     wanted = [
         (task, method)
         for task in stage.tasks
@@ -42,6 +42,7 @@ def missing(
         if (tasks is None or task in tasks)
         and (methods is None or method in methods)
         and (task, method) not in left_out
+        and not stage.refused(task, method)
     ]
     return [
         configure(

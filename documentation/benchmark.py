@@ -17,7 +17,7 @@ from jaxtyping import Float64
 
 from documentation.field_tasks import SCORES
 from documentation.outcomes import outcome
-from documentation.plan import DIVERGED, METHODS, PRESET, REACHED, REFUSED, SELECTION, STAGES, TASKS, Stage
+from documentation.plan import DIVERGED, METHODS, PRESET, REACHED, SELECTION, STAGES, TASKS, Stage
 from documentation.results import published
 from feasible.report.runs import Run
 from feasible.report.statistics import Estimate, probability_of_improvement
@@ -40,6 +40,8 @@ class Cell:
     steps: int
     seeds: Sequence[int]
     runs: tuple[Run, ...]
+    refused: bool = False
+    """Whether the method does not take the task's set."""
 
     @property
     def complete(self) -> bool:
@@ -57,7 +59,7 @@ class Cell:
 
     def missing(self) -> str:
         """Why it does not count."""
-        if (self.task, self.method) in REFUSED:
+        if self.refused:
             return "refused"
         why = "diverged" if (self.task, self.method) in DIVERGED else "missing"
         if not self.runs:
@@ -108,7 +110,9 @@ class Benchmark:
         for seed in self.stage.seeds:
             own = [longest[key] for name in entry.variants if (key := (task, entry.algo, name, seed)) in longest]
             runs += [max(own, key=lambda run: run.reached)] if own else []
-        return Cell(task, method, self.stage.steps[task], self.stage.seeds, tuple(runs))
+        return Cell(
+            task, method, self.stage.steps[task], self.stage.seeds, tuple(runs), self.stage.refused(task, method)
+        )
 
     def normalised(self, task: str, method: str) -> Float64[np.ndarray, " n"]:
         worst = self.worst[task]

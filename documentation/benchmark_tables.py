@@ -7,7 +7,7 @@ import numpy as np
 
 from documentation.benchmark import DRAWS, Benchmark, Cell, benchmark, compared, decided
 from documentation.outcomes import number
-from documentation.plan import CANDIDATES, DIVERGED, METHODS, REFUSED, STEPS
+from documentation.plan import CANDIDATES, DIVERGED, METHODS, STEPS
 from documentation.results import markdown
 from feasible.catalogue.registry import METHODS as KNOWN
 from feasible.report.statistics import Estimate, interquartile_mean_interval
@@ -178,7 +178,7 @@ def missing_table(found: Benchmark) -> str:
     """How many of the cells are complete, by task, and which are not."""
     rows, counts = [], np.zeros(2, int)
     for task in found.stage.tasks:
-        possible = [method for method in found.methods if (task, method) not in REFUSED]
+        possible = [method for method in found.methods if not found.cells[task, method].refused]
         others = [method for method in possible if (task, method) not in found.complete]
         counts += len(possible) - len(others), len(possible)
         words = [f"`{method}`" + (" diverges" if (task, method) in DIVERGED else "") for method in others]

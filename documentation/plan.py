@@ -54,12 +54,12 @@ OTHERS = (
     "focops-projection",
 )
 """All other methods but those for a table of bikes or for a box alone."""
-_BY_100 = "rewards by 100"
 REFUSED = {
-    *(("bss-5", method) for method in ("sac-truncated", "ppo-truncated", f"ppo-truncated, {_BY_100}")),
+    *(("bss-5", algo) for algo in ("sac-truncated", "ppo-truncated")),
     *((task, "ppo-sequential") for task in TASKS if task not in ("bss-5", "nsfnet")),
 }
-"""Cells that cannot be: a restricted Gaussian has no density on integers, and entry by entry takes linear sets only."""
+"""Tasks with algorithms that refuse them, in any setting: a restricted Gaussian has no density on integers, and entry
+by entry takes linear sets only."""
 DIVERGED = {("portfolio", "sac-truncated")}
 """Cells whose runs have all ended early, in numbers that are not finite."""
 
@@ -84,6 +84,10 @@ class Stage:
     seeds: Sequence[int]
     steps: Mapping[str, int]
     """By task."""
+
+    def refused(self, task: str, row: str) -> bool:
+        """Whether that cell cannot be."""
+        return (task, self.entries[row].algo) in REFUSED
 
     def cut(self, steps: int) -> "Stage":
         """The same, of which at most the first steps are looked at."""
@@ -124,6 +128,7 @@ RELATIVE = Stage(
     FINAL.steps,
 )
 """The chosen one with outputs relative to the present allocation, beside the same without it."""
+_BY_100 = "rewards by 100"
 SCALED = Stage(
     {
         **{method: Entry(method, ("final",)) for method in ("ppo-sequential", "ppo-radial")},
