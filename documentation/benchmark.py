@@ -17,7 +17,7 @@ from jaxtyping import Float64
 
 from documentation.field_tasks import SCORES
 from documentation.outcomes import outcome
-from documentation.plan import DIVERGED, METHODS, PRESET, REACHED, SELECTION, STAGES, TASKS, Stage
+from documentation.plan import DIVERGED, METHODS, PRESET, SELECTION, STAGES, TASKS, Stage
 from documentation.results import published
 from feasible.report.runs import Run
 from feasible.report.statistics import Estimate, probability_of_improvement
@@ -131,8 +131,8 @@ class Benchmark:
 
 @cache
 def benchmark(stage: str = "selection", steps: int | None = None) -> Benchmark:
-    """A stage of the published results, or what its first steps have come to; `reached` is as far as stage 2 has."""
-    found = REACHED if stage == "reached" else STAGES[stage]
+    """A stage of the published results, or what its first steps have come to."""
+    found = STAGES[stage]
     return Benchmark(published().all, worst_scores(), found if steps is None else found.cut(steps))
 
 

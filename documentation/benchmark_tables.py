@@ -201,8 +201,8 @@ _TABLES: Mapping[str, Callable[[Benchmark], str]] = {
 def table(subject: str) -> str:
     """The table that the page asks for, of the published results.
 
-    `missing`, `candidates`, `confirmed`, `smoke`, `study`, `relative`, `scaled`, `NAME final` of stage 2 or `NAME
-    reached` as far as it has come, or `NAME STEPS` of stage 1, with the candidates if the name is `choice`.
+    `missing`, `candidates`, `confirmed`, `smoke`, `study`, `relative`, `scaled`, `NAME final` of stage 2, or `NAME
+    STEPS` of stage 1, with the candidates if the name is `choice`.
     """
     match subject.split():
         case ["missing"]:
@@ -213,9 +213,9 @@ def table(subject: str) -> str:
             stages = [benchmark("choice", steps) for steps in (STEPS, 250_000, 200_000)]
             return candidates_table(stages, "best of the ten")
         case ["confirmed"]:
-            return candidates_table([benchmark("reached")], "best of the six")
-        case [name, "final" | "reached" as stage]:
-            return _TABLES[name](benchmark(stage))
+            return candidates_table([benchmark("final")], "best of the six")
+        case [name, "final"]:
+            return _TABLES[name](benchmark("final"))
         case ["choice", steps]:
             return choice_table(benchmark("choice", int(steps)))
         case [name, steps]:

@@ -142,8 +142,6 @@ SCALED = Stage(
     FINAL.steps,
 )
 """Methods of PPO with rewards divided by 100, and two of them without."""
-REACHED = replace(FINAL, steps={**FINAL.steps, "nsfnet": 430_000})
-"""Stage 2 as far as all of its methods have come: one of them ends soon after."""
 SMOKE = Stage(
     {name: Entry(name, ("smoke",)) for name in OTHERS},
     TASKS,
