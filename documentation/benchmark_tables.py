@@ -201,13 +201,13 @@ _TABLES: Mapping[str, Callable[[Benchmark], str]] = {
 def table(subject: str) -> str:
     """The table that the page asks for, of the published results.
 
-    `missing`, `candidates`, `confirmed`, `smoke`, `study`, `relative`, `scaled`, `NAME final` of stage 2, or `NAME
-    STEPS` of stage 1, with the candidates if the name is `choice`.
+    `missing`, `candidates`, `confirmed`, `smoke`, `study`, `relative`, `scaled`, `base`, `NAME final` of stage 2, or
+    `NAME STEPS` of stage 1, with the candidates if the name is `choice`.
     """
     match subject.split():
         case ["missing"]:
             return missing_table(benchmark())
-        case ["smoke" | "study" | "relative" | "scaled" as stage]:
+        case ["smoke" | "study" | "relative" | "scaled" | "base" as stage]:
             return returns_table(benchmark(stage))
         case ["candidates"]:
             stages = [benchmark("choice", steps) for steps in (STEPS, 250_000, 200_000)]

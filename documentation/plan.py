@@ -160,6 +160,20 @@ STUDY = Stage(
     {"halfcheetah-ma": 100_000},
 )
 """Which of the changes does it, where they do most."""
+_FASTER: Mapping[str, Plain] = {"actor_rate": 1e-3, "target_ratio": 0.005}
+_SLOWER: Mapping[str, Plain] = {"actor_rate": 1e-4, "target_ratio": 0.001}
+BASE = Stage(
+    {
+        "nfwpo": Entry("nfwpo", ("smoke",)),
+        "nfwpo, faster": Entry("nfwpo", ("faster",), _FASTER),
+        "td3-nfwpo, slower": Entry("td3-nfwpo", ("slower",), _SLOWER),
+        "td3-nfwpo": _SELECTED["td3-nfwpo"],
+    },
+    TASKS,
+    SEEDS[:1],
+    SMOKE.steps,
+)
+"""What NFWPO owes to TD3's rates and what to the rest of TD3: each with and without the other."""
 STAGES: Mapping[str, Stage] = {
     "selection": SELECTION,
     "choice": CHOICE,
@@ -168,4 +182,5 @@ STAGES: Mapping[str, Stage] = {
     "relative": RELATIVE,
     "scaled": SCALED,
     "smoke": SMOKE,
+    "base": BASE,
 }
