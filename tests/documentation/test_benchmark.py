@@ -22,7 +22,9 @@ from documentation.benchmark_tables import (
 from documentation.blocks import regenerated
 from documentation.marked import ROOT
 from documentation.plan import CHOICE, DIVERGED, METHODS, REFUSED, SEEDS, SELECTION, STAGES, STEPS, TASKS
+from feasible.algorithms.description import build_algorithm, settings_of
 from feasible.report.runs import Run, Series
+from feasible.run.config import RunConfig
 from feasible.run.launch import configure
 
 WORST: dict[str, float] = dict.fromkeys(TASKS, -100.0)
@@ -181,6 +183,22 @@ def test_every_cell_of_every_stage_can_be_configured(name: str) -> None:
     assert not REFUSED & {(config.task, config.algo) for config in configs}
     assert len(configs) == len(wanted) * len(stage.seeds)
     assert len({config.name for config in configs}) == len(configs)
+
+
+def test_rates_and_the_rest_of_td3_are_crossed() -> None:
+    """Each of the four has the rates of one method and all else of the other, or both of one."""
+    rates = ("actor_rate", "critic_rate", "target_ratio")
+
+    def taken_apart(config: RunConfig) -> tuple[dict[str, object], dict[str, object]]:
+        settings = settings_of(build_algorithm(config.algorithm))
+        return {name: settings.pop(name) for name in rates}, settings
+
+    configs = missing(Benchmark([], WORST, STAGES["base"]), ["halfcheetah"])
+    plain, faster, slower, td3 = (taken_apart(config) for config in configs)
+    assert faster == (td3[0], plain[1])
+    assert slower == (plain[0], td3[1])
+    assert td3[0] == {"actor_rate": 1e-3, "critic_rate": 1e-3, "target_ratio": 0.005}
+    assert plain[0] == {"actor_rate": 1e-4, "critic_rate": 1e-3, "target_ratio": 0.001}
 
 
 def test_time_is_counted_until_an_evaluation_reaches_the_level(found: Benchmark) -> None:
