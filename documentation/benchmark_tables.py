@@ -7,7 +7,7 @@ import numpy as np
 
 from documentation.benchmark import DRAWS, Benchmark, Cell, benchmark, compared, decided
 from documentation.outcomes import number
-from documentation.plan import CANDIDATES, DIVERGED, METHODS, STEPS
+from documentation.plan import CANDIDATES, DIVERGED, METHODS, STAGES, STEPS
 from documentation.results import markdown
 from feasible.catalogue.registry import METHODS as KNOWN
 from feasible.report.statistics import Estimate, interquartile_mean_interval
@@ -201,13 +201,13 @@ _TABLES: Mapping[str, Callable[[Benchmark], str]] = {
 def table(subject: str) -> str:
     """The table that the page asks for, of the published results.
 
-    `missing`, `candidates`, `confirmed`, `smoke`, `study`, `relative`, `scaled`, `base`, `NAME final` of stage 2, or
-    `NAME STEPS` of stage 1, with the candidates if the name is `choice`.
+    `missing`, `candidates`, `confirmed`, the name of a stage for its returns, `NAME final` of stage 2, or `NAME STEPS`
+    of stage 1, with the candidates if the name is `choice`.
     """
     match subject.split():
         case ["missing"]:
             return missing_table(benchmark())
-        case ["smoke" | "study" | "relative" | "scaled" | "base" as stage]:
+        case [stage] if stage in STAGES:
             return returns_table(benchmark(stage))
         case ["candidates"]:
             stages = [benchmark("choice", steps) for steps in (STEPS, 250_000, 200_000)]
