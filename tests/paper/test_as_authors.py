@@ -114,6 +114,7 @@ class TestCatalogue:
         assert run_config("bss-5", "nfwpo", 0).steps == 1_000_000
         assert run_config("bss-5", "ddpg-shaping", 0).steps == 500_000
         assert run_config("nsfnet", "nfwpo", 0).episodes == 5
+        assert run_config("nsfnet", "nfwpo", 0, episodes=2).episodes == 2
         one = run_config("bss-5", "ddpg-optlayer", 3, "mirrored")
         assert (one.steps, one.episodes) == (100_000, 10)
         assert one.name == "bss-5/ddpg-optlayer+mirrored/seed-3"
@@ -212,6 +213,10 @@ def test_the_command_trains_departures_one_by_one(tmp_path: Path, plain_processe
         ),
         (["--train", "bss-5", "sac-projection"], "Nothing is known of what the authors' code"),
         (["--departures", "mirrored"], "--departures are of a method: say which with --train TASK ALGO."),
+        (["--train", "bss-5"], "--train names a task and then methods: add one, --train TASK ALGO."),
+        (["--train", "bss-5", "nfwpo", "--episodes", "0"], "episodes must be a whole number of at least 1, not 0"),
+        (["--train", "bss-5", "nfwpo", "--jobs", "2", "--device", "gpu"], "--jobs is for runs on cores"),
+        (["--train", "bss-5", "nfwpo", "--device", "gpu"], "--device gpu: JAX finds no accelerator here"),
         (["--train", "bss-5", "nfwpo", "--jobs", "0"], "jobs must be at least 1, not 0"),
         (["--train", "bss-5", "nfwpo", "--seeds", "0", "0"], "Two of the runs are bss-5/nfwpo+targets-apart/seed-0"),
     ],

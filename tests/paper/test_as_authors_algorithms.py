@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +16,7 @@ from feasible.algorithms.actor_rules import FrankWolfe, ThroughProjection
 from feasible.algorithms.base import Decision, Spec, Transition
 from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.fwpo_critic import BikeTable
+from feasible.algorithms.merged import alike, merged
 from feasible.algorithms.replay import Replay, draw
 from feasible.paper.as_authors import (
     AuthorsDDPG,
@@ -27,6 +29,7 @@ from feasible.sets import Allocation, Ball, Box, IntegerAllocation
 from tests.algorithms.plain import actor_output, ball_task, new, random_transition
 
 SPEC = ball_task()
+WIDE = Spec(3, -jnp.ones(4), jnp.ones(4), lambda obs: Box(-jnp.ones(4), jnp.ones(4)), episode_length=5)
 BOTH = frozenset({"actor", "critic"})
 STATIONS = IntegerAllocation(90.0, np.zeros(3, np.float32), np.full(3, 35.0, np.float32))
 BIKES = Spec(7, jnp.zeros(3, jnp.float32), jnp.full(3, 35.0, jnp.float32), lambda obs: STATIONS, 100)
@@ -83,11 +86,10 @@ class TestNetworks:
             np.testing.assert_allclose(actor(jnp.asarray(obs), SPEC.low, SPEC.high), expected, rtol=1e-12)
 
     def test_the_loss_is_a_mean_over_entries(self) -> None:
-        wide = Spec(3, -jnp.ones(4), jnp.ones(4), lambda obs: Box(-jnp.ones(4), jnp.ones(4)))
         ours, theirs = small(DDPG), small(AuthorsDDPG, loss_over_entries=True)
-        state = new(ours, wide)
-        batch = draw(Replay(numbered(16), jnp.int32(3)), ours.batch_size, jax.random.key(1), wide)
-        core, mine = (leaves(jax.jit(a.actor_gradient)(state, wide, batch)[0]) for a in (ours, theirs))
+        state = new(ours, WIDE)
+        batch = draw(Replay(numbered(16), jnp.int32(3)), ours.batch_size, jax.random.key(1), WIDE)
+        core, mine = (leaves(jax.jit(a.actor_gradient)(state, WIDE, batch)[0]) for a in (ours, theirs))
         # mean over b and n of (a - r)^2 has 2/n times the gradient of 1/(2 b) sum (a - r)^2.
         for theirs_leaf, core_leaf in zip(mine, core, strict=True):
             np.testing.assert_allclose(theirs_leaf, core_leaf * 2 / 4, rtol=1e-9)
@@ -180,6 +182,35 @@ class TestActing:
         drawn = np.asarray(jax.vmap(propose)(jax.random.split(jax.random.key(0), 1_000)))
         assert 20 <= drawn.min() < 20.1
         assert 35.9 < drawn.max() <= 36
+
+
+def test_agents_with_other_departures_are_one_program() -> None:
+    """One with no switch set, and two with the one half of them or the other: merged they do what they do alone."""
+    names = sorted(AuthorsDDPG.switches)
+    plain = small(AuthorsDDPG, noise=2.0)
+    agents = [plain, *(replace(plain, **dict.fromkeys(half, True)) for half in (names[::2], names[1::2]))]
+    assert len({alike(agent) for agent in agents}) == 1
+    assert alike(plain) != alike(replace(plain, twin=True))
+    rng = np.random.default_rng(0)
+    limit, ordinary = (random_transition(rng, WIDE, terminated=False, truncated=cut) for cut in (True, False))
+
+    def everything(algorithm: AuthorsDDPG, key: Array) -> tuple:
+        """From a replay of six rows, a second time limit stored, an update, and what then is done and explored."""
+        state = algorithm.observe(algorithm.init(key, WIDE), WIDE, ordinary)
+        full = jnp.tile(state.replay.rows[:1], (16, 1)).at[6:].set(0) * jnp.arange(1.0, 17.0)[:, None]
+        state = eqx.tree_at(lambda s: s.replay, state, Replay(full, jnp.int32(6)))
+        state = algorithm.observe(state, WIDE, limit)
+        state, metrics = algorithm.update(state, WIDE, key, BOTH)
+        decisions = [algorithm.act(algorithm.policy(state), WIDE, limit.obs, key, explore=e) for e in (True, False)]
+        return state, metrics, decisions
+
+    key = jax.random.key(3)
+    numbers, rest = eqx.partition(merged(agents, "float64"), lambda leaf: isinstance(leaf, np.ndarray))
+    together = jax.jit(jax.vmap(lambda own: everything(eqx.combine(own, rest), key)))(numbers)
+    alone = [jax.jit(partial(everything, agent))(key) for agent in agents]
+    for number, known in enumerate(alone):
+        for (path, one), other in zip(jax.tree.leaves_with_path(together), jax.tree.leaves(known), strict=True):
+            np.testing.assert_allclose(one[number], other, rtol=1e-9, atol=1e-12, err_msg=f"{number} {path}")
 
 
 class TestMirror:

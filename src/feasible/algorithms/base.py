@@ -7,7 +7,7 @@ number, or an array of one number where several agents are one program.
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import equinox as eqx
 import jax
@@ -100,6 +100,9 @@ class Algorithm(eqx.Module, Generic[State]):
     `warmup`, `updates_after`, `environments` and `intervals` are static and read by the driver, so that no program
     holds a branch for the steps at which nothing is updated.
     """
+
+    switches: ClassVar[frozenset[str]] = frozenset()
+    """Fields, true or false, in which agents that are one program may differ: it reads them as arrays."""
 
     warmup: eqx.AbstractVar[int]
     """Steps with proposals of `warmup_proposal`."""

@@ -3,8 +3,8 @@
     nfwpo, ddpg-projection, ddpg-optlayer  ->  one DDPG with rule = OneOf(rules, which) and arrays for other numbers
     td3-projection, td3-proposed, td3-alpha  ->  one with map = OneOfMaps(maps, which) and critic_at an array, too
 
-Numbers (floats), actor rules, maps and where the critic looks may differ; whatever decides shapes or structure must be
-the same (`alike`).
+Numbers (floats), actor rules, maps, where the critic looks and an algorithm's `switches` may differ; whatever decides
+shapes or structure must be the same (`alike`).
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -130,6 +130,7 @@ def alike(algorithm: Algorithm, flat: bool = False) -> Hashable:
     if type(plain) is DDPG:
         outputs = "few" if flat and plain.map != "projection" else "all"
         plain = replace(plain, map=outputs, output="linear", critic_at="executed")  # pyright: ignore[reportArgumentType]
+    plain = replace(plain, **dict.fromkeys(plain.switches, False))
     leaves, structure = jax.tree.flatten(plain)
     numbers = tuple(float if isinstance(leaf, float) else leaf for leaf in leaves)
     # Rules that ask the critic more than once cannot share their question with others.
@@ -182,4 +183,4 @@ def _joined(values: Sequence[object], dtype: DTypeLike) -> object:
         return np.stack(values)  # pyright: ignore[reportArgumentType, reportCallIssue] -- arrays all
     if all(value == values[0] for value in values):
         return values[0]
-    return np.array(values, dtype)
+    return np.array(values, bool if isinstance(values[0], bool) else dtype)

@@ -1,15 +1,13 @@
-"""Prints every departure with the methods and tasks that it concerns, or trains a method with them, one by one."""
+"""Prints every departure with the methods and tasks that it concerns, or trains methods with them, one by one."""
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from feasible.paper.as_authors.departures import ALL, DEPARTURES, Departure, departures, run_config
-from feasible.run.sweep.processes import Processes
-from feasible.run.sweep.sweep import prepare, run_all
+from feasible.run.sweep.anywhere import bring_all
 
 
 def print_departures() -> None:
@@ -31,7 +29,9 @@ def concerns(departure: Departure) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--train", nargs=2, metavar=("TASK", "ALGO"), help="train this method; without it, print all")
+    parser.add_argument(
+        "--train", nargs="+", metavar="NAME", help="a task and the methods to train on it; without it, print all"
+    )
     parser.add_argument(
         "--departures",
         nargs="+",
@@ -40,26 +40,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--steps", type=int, help="of every run (default: the paper's)")
+    parser.add_argument("--episodes", type=int, help="per evaluation (default: the paper's)")
     parser.add_argument("--jobs", type=int, help="runs at a time (default: as many as there are cores)")
-    parser.add_argument("--out", type=Path, default=Path("runs"))
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="gpu: all runs are one population")
+    parser.add_argument("--out", default="runs")
     given = parser.parse_args(arguments)
     if not given.train:
         if given.departures:
             parser.error("--departures are of a method: say which with --train TASK ALGO.")
         print_departures()
         return 0
-    task, algo = given.train
+    task, *algos = given.train
+    if not algos:
+        parser.error("--train names a task and then methods: add one, --train TASK ALGO.")
     try:
-        crew = Processes(given.jobs)
-        names = given.departures or list(departures(task, algo))
-        if not names:
-            raise ValueError(f"Nothing is known of what the authors' code of {algo} does otherwise on {task}.")
-        alone = [None if name == ALL else name for name in names]
-        configs = [run_config(task, algo, seed, name, given.steps) for seed in given.seeds for name in alone]
-        folders = prepare(given.out, configs)
+        configs = [
+            run_config(task, algo, seed, None if name == ALL else name, given.steps, given.episodes)
+            for seed in given.seeds
+            for algo in algos
+            for name in given.departures or known_departures(task, algo)
+        ]
+        failures = bring_all(configs, given.out, Console(), given.jobs, device=given.device)
     except (ValueError, FileExistsError) as error:
         parser.error(str(error))
-    return int(bool(run_all(folders, Console(), crew)))
+    return int(bool(failures))
+
+
+def known_departures(task: str, algo: str) -> list[str]:
+    names = list(departures(task, algo))
+    if not names:
+        raise ValueError(f"Nothing is known of what the authors' code of {algo} does otherwise on {task}.")
+    return names
 
 
 if __name__ == "__main__":

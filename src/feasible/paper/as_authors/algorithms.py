@@ -1,17 +1,18 @@
 """The core's algorithms with one field for each departure of the authors' code; with none set they are the core's."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations
+from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.algorithms.actor_rules import Action, ActionGradient, ThroughProjection
 from feasible.algorithms.adam import adam_state
-from feasible.algorithms.base import Decision, Metrics, Spec, Transition
+from feasible.algorithms.base import Decision, Metrics, Spec, Transition, is_zero
 from feasible.algorithms.ddpg import DDPG, DDPGState, Policy
 from feasible.algorithms.fwpo_critic import BikeTable, TableState
 from feasible.algorithms.nets import Actor
@@ -54,7 +55,21 @@ class RangedActor(Actor):
 
 
 class AuthorsDDPG(DDPG):
-    """DDPG with a field for each departure of the authors' code; with the defaults it is `DDPG`."""
+    """DDPG with a field for each departure of the authors' code; with the defaults it is `DDPG`.
+
+    In a population each of the `switches` is an array, where its agents differ in it.
+    """
+
+    switches: ClassVar[frozenset[str]] = frozenset(
+        (
+            "targets_apart",
+            "zero_row",
+            "batches_apart",
+            "loss_over_entries",
+            "limits_terminate",
+            "noise_clipped_alone",
+        )
+    )
 
     targets_apart: bool = False
     zero_row: bool = False
@@ -69,10 +84,11 @@ class AuthorsDDPG(DDPG):
 
     def init(self, key: PRNGKeyArray, spec: Spec) -> DDPGState:
         state = super().init(key, spec)
-        if self.targets_apart:
+        if not is_zero(self.targets_apart):
             apart = super().init(jax.random.fold_in(key, 1), spec)
-            targets = apart.target_actor, apart.target_critic
-            state = eqx.tree_at(lambda s: (s.target_actor, s.target_critic), state, targets)
+            own = lambda s: (s.target_actor, s.target_critic)  # noqa: E731
+            targets = jax.tree.map(partial(jnp.where, self.targets_apart), own(apart), own(state))
+            state = eqx.tree_at(own, state, targets)
         if self.output_range is None:
             return state
         actors = [RangedActor(actor, *self.output_range) for actor in (state.actor, state.target_actor)]
@@ -90,18 +106,19 @@ class AuthorsDDPG(DDPG):
 
     def act(self, policy: Policy, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
         decision = super().act(policy, spec, obs, key, explore=explore)
-        if not (explore and self.noise_clipped_alone):
+        if not explore or is_zero(self.noise_clipped_alone):
             return decision
         actor, statistics = taken_apart(policy)
         output = actor(seen(statistics, obs), spec.low, spec.high)
         noise = jnp.asarray(self.noise, output.dtype) * jax.random.normal(key, output.shape, output.dtype)
-        return spec.decide(obs, output + spec.clip(noise), decision.intended)
+        proposed = jnp.where(self.noise_clipped_alone, output + spec.clip(noise), decision.proposed)
+        return spec.decide(obs, proposed, decision.intended)
 
     def observe(self, state: DDPGState, spec: Spec, transition: Transition) -> DDPGState:
-        if self.limits_terminate:
+        if not is_zero(self.limits_terminate):
             # Their counter of an episode's steps is compared with the limit but never set back.
             past_first = state.replay.count >= (spec.episode_length or 0)
-            ended = transition.terminated | (transition.truncated & past_first)
+            ended = transition.terminated | (transition.truncated & past_first & self.limits_terminate)
             transition = eqx.tree_at(lambda t: t.terminated, transition, ended)
         return super().observe(state, spec, transition)
 
@@ -111,17 +128,19 @@ class AuthorsDDPG(DDPG):
 
     def batches(self, replay: Replay, spec: Spec, key: PRNGKeyArray) -> tuple[Batch, Batch]:
         """The transitions of the actor's step and of the critic's."""
-        replay = _with_next_row(replay) if self.zero_row else replay
-        if not self.batches_apart:
+        replay = _with_next_row(replay, self.zero_row)
+        if is_zero(self.batches_apart):
             batch = draw(replay, self.batch_size, key, spec)
             return batch, batch
-        first, second = jax.random.split(key)
-        return draw(replay, self.batch_size, first, spec), draw(replay, self.batch_size, second, spec)
+        keys = [jnp.where(self.batches_apart, own, key) for own in jax.random.split(key)]
+        first, second = (draw(replay, self.batch_size, own, spec) for own in keys)
+        return first, second
 
     def actor_gradient(self, state: DDPGState, spec: Spec, batch: Batch) -> tuple[Actor, Metrics]:
         grads, metrics = super().actor_gradient(state, spec, batch)
-        if self.loss_over_entries:
-            grads = jax.tree.map(lambda g: g * (2.0 / spec.action_size), grads)
+        if not is_zero(self.loss_over_entries):
+            share = jnp.where(self.loss_over_entries, 2.0 / spec.action_size, 1.0)
+            grads = jax.tree.map(lambda g: g * share.astype(g.dtype), grads)
         return grads, metrics
 
 
@@ -148,12 +167,12 @@ class AuthorsTable(BikeTable):
         return jnp.concatenate([jnp.tile(index, self.stations), bikes, index])
 
     def batch(self, replay: Replay, spec: Spec, key: PRNGKeyArray) -> Batch:
-        return super().batch(_with_next_row(replay) if self.zero_row else replay, spec, key)
+        return super().batch(_with_next_row(replay, self.zero_row), spec, key)
 
 
-def _with_next_row(replay: Replay) -> Replay:
+def _with_next_row(replay: Replay, zero_row: bool | Bool[Array, ""]) -> Replay:
     """The replay as sampled by their index, which runs one row past the last stored: zeros until the ring is full."""
-    return Replay(replay.rows, replay.count + 1)
+    return replay if is_zero(zero_row) else Replay(replay.rows, replay.count + jnp.asarray(zero_row, jnp.int32))
 
 
 @lru_cache

@@ -169,13 +169,23 @@ def departures(task: str, algo: str) -> Mapping[str, Algorithm]:
     return {name: departure.change(paper) for name, departure in _found(task, algo).items()}
 
 
-def run_config(task: str, algo: str, seed: int, departure: str | None = None, steps: int | None = None) -> RunConfig:
-    """A run with one departure and the paper's length, or with all of them and the length of the authors' code."""
+def run_config(
+    task: str,
+    algo: str,
+    seed: int,
+    departure: str | None = None,
+    steps: int | None = None,
+    episodes: int | None = None,
+) -> RunConfig:
+    """A run with one departure and the paper's length, or with all of them and the length of the authors' code.
+
+    `episodes` are those of an evaluation.
+    """
     if departure is not None:
         known = departures(task, algo)
         if departure not in known:
             raise ValueError(f"{algo} on {task} has no departure {departure!r}; it has {', '.join(known)}, and {ALL}.")
-        config = configure(task, algo, seed, steps=steps, variant=departure)
+        config = configure(task, algo, seed, steps=steps, variant=departure, episodes=episodes)
         return replace(config, algorithm=describe(known[departure]))
     config = configure(
         task,
@@ -183,7 +193,7 @@ def run_config(task: str, algo: str, seed: int, departure: str | None = None, st
         seed,
         steps=_STEPS.get((task, algo), _STEPS[task, None]) if steps is None else steps,
         variant=ALL,
-        episodes=_EPISODES.get(task),
+        episodes=_EPISODES.get(task) if episodes is None else episodes,
     )
     return replace(config, algorithm=describe(as_authors(task, algo)))
 
