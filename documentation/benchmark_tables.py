@@ -201,8 +201,8 @@ _TABLES: Mapping[str, Callable[[Benchmark], str]] = {
 def table(subject: str) -> str:
     """The table that the page asks for, of the published results.
 
-    `missing`, `candidates`, `confirmed`, the name of a stage for its returns, `NAME final` of stage 2, or `NAME STEPS`
-    of stage 1, with the candidates if the name is `choice`.
+    `missing`, `candidates`, `confirmed`, the name of a stage for its returns, `NAME STAGE`, or `NAME STEPS` of stage 1,
+    with the candidates if the name is `choice`.
     """
     match subject.split():
         case ["missing"]:
@@ -214,8 +214,8 @@ def table(subject: str) -> str:
             return candidates_table(stages, "best of the ten")
         case ["confirmed"]:
             return candidates_table([benchmark("final")], "best of the six")
-        case [name, "final"]:
-            return _TABLES[name](benchmark("final"))
+        case [name, stage] if stage in STAGES:
+            return _TABLES[name](benchmark(stage))
         case ["choice", steps]:
             return choice_table(benchmark("choice", int(steps)))
         case [name, steps]:

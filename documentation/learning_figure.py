@@ -44,7 +44,7 @@ def drawn(runs: Path) -> bytes:
                 axes.set_xticks(range(0, int(steps[-1]) + 1, 5_000))
         left.set_title("Return of ten episodes")
         right.set_title("Infeasible proposals (executed: none)")
-        left.legend(frameon=False)
+        left.legend(frameon=False, loc="best")
         contents = io.BytesIO()
         figure.savefig(contents, format="svg", metadata={"Date": None})
     return contents.getvalue()

@@ -61,7 +61,7 @@ REFUSED = {
 """Tasks with algorithms that refuse them, in any setting: a restricted Gaussian has no density on integers, and entry
 by entry takes linear sets only."""
 DIVERGED = {("portfolio", "sac-truncated")}
-"""Cells whose runs have all ended early, in numbers that are not finite."""
+"""Cells whose critics have all diverged, so that they were stopped or ended in numbers that are not finite."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,8 @@ FINAL = Stage(
     range(5),
     {task: KNOWN_TASKS[task].steps for task in _TELLING},
 )
+REACHED = replace(FINAL, steps={**FINAL.steps, "nsfnet": 400_000})
+"""Stage 2 as far as all of its methods have come."""
 RELATIVE = Stage(
     {
         CHOSEN: FINAL.entries[CHOSEN],
@@ -179,6 +181,7 @@ STAGES: Mapping[str, Stage] = {
     "choice": CHOICE,
     "study": STUDY,
     "final": FINAL,
+    "reached": REACHED,
     "relative": RELATIVE,
     "scaled": SCALED,
     "smoke": SMOKE,

@@ -97,7 +97,10 @@ def _draw_chart(chart: Chart, looks: Mapping[str, Look]) -> "Figure":
     band = "; the band is the standard deviation over seeds" if several else ""
     axes.set(xlabel=f"environment step{band}", ylabel=chart.kind.axis, title=_heading(chart))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.legend(fontsize=7.5, **BESIDE if crowded else {})
+    if crowded:
+        axes.legend(fontsize=7.5, **BESIDE)
+    else:  # said, because matplotlib warns of a default that takes it long, which it may on a busy machine
+        axes.legend(fontsize=7.5, loc="best")
     return figure
 
 
