@@ -403,6 +403,15 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
     ): {
         "ellipsoid-slow-exit": ("(box_ends > 0) & jnp.isfinite(box_ends), box_ends, 1.0", "box_ends > 0, 1.0, 1.0"),
     },
+    (
+        "paper/as_authors/algorithms.py",
+        "paper/test_as_authors_algorithms.py::test_agents_with_other_departures_are_one_program",
+    ): {
+        "merged-targets": ("partial(jnp.where, self.targets_apart)", "partial(jnp.where, True)"),
+        "merged-limits": ("past_first & self.limits_terminate)", "past_first)"),
+        "merged-noise": ("jnp.where(self.noise_clipped_alone, output", "jnp.where(self.limits_terminate, output"),
+        "merged-batches": ("jnp.where(self.batches_apart, own, key)", "own"),
+    },
     ("solve/conic.py", "sets/test_cones.py::test_projection_on_a_cone_is_moreau_s"): {
         "cone-height": ("0.5 * (length + head)", "length"),
     },

@@ -185,10 +185,11 @@ class TestActing:
 
 
 def test_agents_with_other_departures_are_one_program() -> None:
-    """One with no switch set, and two with the one half of them or the other: merged they do what they do alone."""
-    names = sorted(AuthorsDDPG.switches)
+    """One with no switch set, and three of which no two switches are set alike: merged they do what they do alone."""
     plain = small(AuthorsDDPG, noise=2.0)
-    agents = [plain, *(replace(plain, **dict.fromkeys(half, True)) for half in (names[::2], names[1::2]))]
+    named = dict(enumerate(sorted(AuthorsDDPG.switches), start=1))
+    some = [[name for number, name in named.items() if number >> digit & 1] for digit in range(3)]
+    agents = [plain, *(replace(plain, **dict.fromkeys(names, True)) for names in some)]
     assert len({alike(agent) for agent in agents}) == 1
     assert alike(plain) != alike(replace(plain, twin=True))
     rng = np.random.default_rng(0)

@@ -1,6 +1,7 @@
 """Prints every departure with the methods and tasks that it concerns, or trains methods with them, one by one."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -63,10 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         failures = bring_all(configs, given.out, Console(), given.jobs, device=given.device)
     except (ValueError, FileExistsError) as error:
         parser.error(str(error))
+    for failure in failures:
+        print(f"{failure.folder.path}: {failure.reason}", file=sys.stderr)
     return int(bool(failures))
 
 
 def known_departures(task: str, algo: str) -> list[str]:
+    """The names of all that there are, of which there must be one."""
     names = list(departures(task, algo))
     if not names:
         raise ValueError(f"Nothing is known of what the authors' code of {algo} does otherwise on {task}.")

@@ -15,7 +15,7 @@ from feasible.algorithms.adam import adam_state
 from feasible.algorithms.base import Decision, Metrics, Spec, Transition, is_zero
 from feasible.algorithms.ddpg import DDPG, DDPGState, Policy
 from feasible.algorithms.fwpo_critic import BikeTable, TableState
-from feasible.algorithms.nets import Actor
+from feasible.algorithms.nets import Actor, Critic
 from feasible.algorithms.replay import Batch, Replay, draw
 from feasible.algorithms.statistics import seen, taken_apart
 from feasible.sets.base import ActionSet
@@ -86,9 +86,8 @@ class AuthorsDDPG(DDPG):
         state = super().init(key, spec)
         if not is_zero(self.targets_apart):
             apart = super().init(jax.random.fold_in(key, 1), spec)
-            own = lambda s: (s.target_actor, s.target_critic)  # noqa: E731
-            targets = jax.tree.map(partial(jnp.where, self.targets_apart), own(apart), own(state))
-            state = eqx.tree_at(own, state, targets)
+            targets = jax.tree.map(partial(jnp.where, self.targets_apart), _targets(apart), _targets(state))
+            state = eqx.tree_at(_targets, state, targets)
         if self.output_range is None:
             return state
         actors = [RangedActor(actor, *self.output_range) for actor in (state.actor, state.target_actor)]
@@ -142,6 +141,10 @@ class AuthorsDDPG(DDPG):
             share = jnp.where(self.loss_over_entries, 2.0 / spec.action_size, 1.0)
             grads = jax.tree.map(lambda g: g * share.astype(g.dtype), grads)
         return grads, metrics
+
+
+def _targets(state: DDPGState) -> tuple[Actor, Critic]:
+    return state.target_actor, state.target_critic
 
 
 class AuthorsTable(BikeTable):
