@@ -412,6 +412,11 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "merged-noise": ("jnp.where(self.noise_clipped_alone, output", "jnp.where(self.limits_terminate, output"),
         "merged-batches": ("jnp.where(self.batches_apart, own, key)", "own"),
     },
+    ("paper/price.py", "paper/test_price.py"): {
+        "price-variation": ("theirs.apart[None] + variation)", "theirs.apart[None])"),
+        "price-overflow": ("(system.costs.overflow + price)", "price"),
+        "price-hub": ("np.full(len(hub), 0.5 * stock)", "np.full(len(hub), 0.25 * stock)"),
+    },
     ("solve/conic.py", "sets/test_cones.py::test_projection_on_a_cone_is_moreau_s"): {
         "cone-height": ("0.5 * (length + head)", "length"),
     },

@@ -74,21 +74,21 @@ def build_model(system: BikeSystem, demand: tuple[int, int] = NATIVE_DEMAND) -> 
     law = demand_law(system, demand, None)
     assert isinstance(law, UniformDemand)
     allocations = feasible_allocations(system)
-    index = {code: number for number, code in enumerate(_encode(allocations))}
+    index = {code: number for number, code in enumerate(encoded(allocations))}
     stations = range(system.stations)
-    departures = {
-        (origin, bikes): _departures(system, law, origin, bikes)
+    laws = {
+        (origin, bikes): departures(system, law, origin, bikes)
         for origin in stations
         for bikes in np.unique(allocations[:, origin])
     }
     kernel = np.zeros((len(allocations), len(allocations)))
     cost = np.zeros(len(allocations))
-    for row, (stock, code) in enumerate(zip(allocations, _encode(allocations), strict=True)):
-        leaving = [departures[origin, stock[origin]] for origin in stations]
+    for row, (stock, code) in enumerate(zip(allocations, encoded(allocations), strict=True)):
+        leaving = [laws[origin, stock[origin]] for origin in stations]
         settled = _sum([Law(np.array([code]), np.ones(1)), *(moves for moves, _ in leaving)])
-        bikes = _decode(settled.changes, system)
+        bikes = decoded(settled.changes, system.bikes, system.stations)
         after = play(system, bikes, np.zeros((len(bikes), system.stations, system.stations)))
-        reached = [index[code] for code in _encode(after.allocation)]
+        reached = [index[code] for code in encoded(after.allocation)]
         np.add.at(kernel[row], reached, settled.probabilities)
         lost = sum(lost for _, lost in leaving)
         cost[row] = system.costs.lost * lost - settled.probabilities @ after.reward
@@ -194,7 +194,7 @@ def _evaluate(model: Model, choice: Int64[np.ndarray, " states"], discount: floa
     return np.linalg.solve(np.eye(len(choice)) - discount * model.kernel[choice], rewards)
 
 
-def _departures(system: BikeSystem, law: UniformDemand, origin: int, bikes: float) -> tuple[Law, float]:
+def departures(system: BikeSystem, law: UniformDemand, origin: int, bikes: float) -> tuple[Law, float]:
     """Where the bikes of one station go and how many customers it loses on average, over all of its demands."""
     wanted = np.flatnonzero(law.pairs[origin])
     rows = np.array(list(product(range(law.low, law.high + 1), repeat=len(wanted))), dtype=np.float64)
@@ -207,7 +207,7 @@ def _departures(system: BikeSystem, law: UniformDemand, origin: int, bikes: floa
         raise ValueError("bikes vanish under these rules, so allocations of the whole fleet are not all states.")
     changes = outcome.flows[:, origin].copy()
     changes[:, origin] -= outcome.flows[:, origin].sum(axis=1)
-    moves = _merged(_encode(changes), np.full(len(rows), 1.0 / len(rows)))
+    moves = _merged(encoded(changes), np.full(len(rows), 1.0 / len(rows)))
     return moves, float(outcome.lost.mean())
 
 
@@ -227,7 +227,7 @@ def _merged(changes: Int64[np.ndarray, " n"], probabilities: Float64[np.ndarray,
     return Law(found + lowest, mass[found])
 
 
-def _encode(vectors: Float64[np.ndarray, "n stations"]) -> Int64[np.ndarray, " n"]:
+def encoded(vectors: Float64[np.ndarray, "n stations"]) -> Int64[np.ndarray, " n"]:
     """Whole vectors of a known sum as numbers: all digits but the last, which follows from the sum."""
     whole = np.rint(vectors)
     if np.abs(vectors - whole).max() > NOISE:
@@ -236,10 +236,10 @@ def _encode(vectors: Float64[np.ndarray, "n stations"]) -> Int64[np.ndarray, " n
     return whole[:, :-1].astype(np.int64) @ digits
 
 
-def _decode(codes: Int64[np.ndarray, " n"], system: BikeSystem) -> Float64[np.ndarray, "n stations"]:
-    """The allocations of the fleet that the numbers stand for."""
-    digits = [codes // BASE**place % BASE for place in range(system.stations - 1)]
-    return np.stack([*digits, system.bikes - sum(digits)], axis=1).astype(np.float64)
+def decoded(codes: Int64[np.ndarray, " n"], bikes: int, stations: int) -> Float64[np.ndarray, "n stations"]:
+    """The allocations of so many bikes that the numbers stand for."""
+    digits = [codes // BASE**place % BASE for place in range(stations - 1)]
+    return np.stack([*digits, bikes - sum(digits)], axis=1).astype(np.float64)
 
 
 if __name__ == "__main__":
