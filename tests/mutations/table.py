@@ -410,6 +410,7 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "merged-targets": ("partial(jnp.where, self.targets_apart)", "partial(jnp.where, True)"),
         "merged-limits": ("past_first & self.limits_terminate)", "past_first)"),
         "merged-noise": ("jnp.where(self.noise_clipped_alone, output", "jnp.where(self.limits_terminate, output"),
+        "merged-warmup": ("jnp.where(self.warmup_in_box, in_the_box", "jnp.where(self.targets_apart, in_the_box"),
         "merged-batches": ("jnp.where(self.batches_apart, own, key)", "own"),
     },
     ("paper/price.py", "paper/test_price.py"): {

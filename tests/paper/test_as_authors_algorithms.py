@@ -29,7 +29,7 @@ from feasible.sets import Allocation, Ball, Box, IntegerAllocation
 from tests.algorithms.plain import actor_output, ball_task, new, random_transition
 
 SPEC = ball_task()
-WIDE = Spec(3, -jnp.ones(4), jnp.ones(4), lambda obs: Box(-jnp.ones(4), jnp.ones(4)), episode_length=5)
+WIDE = Spec(3, -jnp.ones(4), jnp.ones(4), lambda obs: Box(-jnp.ones(4), 0.5 * jnp.ones(4)), episode_length=5)
 BOTH = frozenset({"actor", "critic"})
 STATIONS = IntegerAllocation(90.0, np.zeros(3, np.float32), np.full(3, 35.0, np.float32))
 BIKES = Spec(7, jnp.zeros(3, jnp.float32), jnp.full(3, 35.0, jnp.float32), lambda obs: STATIONS, 100)
@@ -196,14 +196,14 @@ def test_agents_with_other_departures_are_one_program() -> None:
     limit, ordinary = (random_transition(rng, WIDE, terminated=False, truncated=cut) for cut in (True, False))
 
     def everything(algorithm: AuthorsDDPG, key: Array) -> tuple:
-        """From a replay of six rows, a second time limit stored, an update, and what then is done and explored."""
+        """From a replay of six rows a second time limit, an update, and what is done, explored and drawn at first."""
         state = algorithm.observe(algorithm.init(key, WIDE), WIDE, ordinary)
         full = jnp.tile(state.replay.rows[:1], (16, 1)).at[6:].set(0) * jnp.arange(1.0, 17.0)[:, None]
         state = eqx.tree_at(lambda s: s.replay, state, Replay(full, jnp.int32(6)))
         state = algorithm.observe(state, WIDE, limit)
         state, metrics = algorithm.update(state, WIDE, key, BOTH)
         decisions = [algorithm.act(algorithm.policy(state), WIDE, limit.obs, key, explore=e) for e in (True, False)]
-        return state, metrics, decisions
+        return state, metrics, decisions, algorithm.warmup_proposal(WIDE, limit.obs, key)
 
     key = jax.random.key(3)
     numbers, rest = eqx.partition(merged(agents, "float64"), lambda leaf: isinstance(leaf, np.ndarray))

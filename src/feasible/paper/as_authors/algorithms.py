@@ -15,6 +15,7 @@ from feasible.algorithms.adam import adam_state
 from feasible.algorithms.base import Decision, Metrics, Spec, Transition, is_zero
 from feasible.algorithms.ddpg import DDPG, DDPGState, Policy
 from feasible.algorithms.fwpo_critic import BikeTable, TableState
+from feasible.algorithms.maps import in_the_box
 from feasible.algorithms.nets import Actor, Critic
 from feasible.algorithms.replay import Batch, Replay, draw
 from feasible.algorithms.statistics import seen, taken_apart
@@ -68,6 +69,7 @@ class AuthorsDDPG(DDPG):
             "loss_over_entries",
             "limits_terminate",
             "noise_clipped_alone",
+            "warmup_in_box",
         )
     )
 
@@ -77,6 +79,7 @@ class AuthorsDDPG(DDPG):
     loss_over_entries: bool = False
     limits_terminate: bool = False
     noise_clipped_alone: bool = False
+    warmup_in_box: bool = False
     output_range: tuple[float, float] | None = None
     warmup_range: tuple[float, float] | None = None
     warmup_allocations: tuple[int, int, int] | None = None
@@ -101,7 +104,10 @@ class AuthorsDDPG(DDPG):
             return choices[jax.random.randint(key, (), 0, len(choices))]
         if self.warmup_range is not None:
             return jax.random.uniform(key, shape, dtype, *self.warmup_range)
-        return super().warmup_proposal(spec, obs, key)
+        proposed = super().warmup_proposal(spec, obs, key)
+        if is_zero(self.warmup_in_box):
+            return proposed
+        return jnp.where(self.warmup_in_box, in_the_box(spec, key), proposed)
 
     def act(self, policy: Policy, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
         decision = super().act(policy, spec, obs, key, explore=explore)

@@ -128,10 +128,10 @@ DEPARTURES: Mapping[str, Departure] = {
     "warmup-box": Departure(
         "warm-up proposals are uniform in the action box",
         _of(["reacher", "halfcheetah", "halfcheetah-box"], _NEURAL),
-        _set(warmup_range=(-1.0, 1.0)),
+        _set(warmup_in_box=True),
     ),
     "warmup-rates": Departure(
-        "warm-up proposals are uniform in [0, 100]", _of(["nsfnet"], _NEURAL), _set(warmup_range=(0.0, 100.0))
+        "warm-up proposals are uniform in [0, 100]", _of(["nsfnet"], _NEURAL), _set(warmup_in_box=True)
     ),
     "intervals": Departure(
         "the critic is updated every 25 steps and the table every 50",
