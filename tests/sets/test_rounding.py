@@ -14,6 +14,7 @@ from feasible.sets import (
     Allocation,
     Ball,
     EllipsoidBox,
+    HalfSpaceBox,
     IntegerAllocation,
     Polytope,
     PositivePowerBox,
@@ -55,6 +56,15 @@ def test_a_level_piece_before_the_exit_is_not_the_last() -> None:
     region = PositivePowerBox([0.44334198, 0.72151475], 0.0, [0.88665659, 0.57507955])
     line = np.array([0.44704856, 0.1226652])
     np.testing.assert_allclose(region.exit_distance(region.centre(), line), 0.5 * 0.88665659 / line[0], rtol=1e-12)
+
+
+def test_where_a_ray_leaves_a_half_space_before_its_box_by_little_tolerances_do_not_see_it() -> None:
+    """The ray to the corner (1, 1), of which the limit x + y <= 2 - gap cuts off the last bit."""
+    for gap in np.geomspace(1e-7, 1e-3, 40).astype(np.float32):
+        region = HalfSpaceBox(np.ones(2, np.float32), np.float32(2) - gap, -1.0, 1.0)
+        time = region.exit_distance(jnp.zeros(2, jnp.float32), jnp.ones(2, jnp.float32))
+        assert region.contains(jnp.full(2, time)), gap
+        assert time >= 1 - gap
 
 
 @pytest.mark.parametrize("kind", BUDGETS)

@@ -77,9 +77,9 @@ class HalfSpaceBox(LimitedBox):
         rising, boxed = speed > 0, box_exit(origin, direction, self.low, self.high)
         time = jnp.where(rising, room / jnp.where(rising, speed, 1.0), jnp.inf)
         # A direction along the face, as between two of its points, is so only up to their rounding: it leads out of
-        # the half-space by no more before it leaves the box.
+        # the half-space by no more before it leaves the box, and by less than tolerances see.
         drift = speed * jnp.where(jnp.isfinite(boxed), boxed, 0.0) - room
-        rounding = 64 * jnp.finfo(self.dtype).eps * self.dim * self.scale
+        rounding = min(64 * jnp.finfo(self.dtype).eps * self.dim, 0.5 * TOLERANCE) * self.scale
         level = drift <= rounding * jnp.linalg.norm(self.weights)
         return jnp.where(level, boxed, jnp.minimum(time, boxed))
 
