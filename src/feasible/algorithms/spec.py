@@ -8,6 +8,7 @@ from gymnasium.spaces.utils import flatdim
 from feasible.algorithms.base import Spec
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv
 from feasible.constraints.observations import layout_of
+from feasible.constraints.states import time_limits
 
 
 def spec_of(env: ConstrainedEnv | ConstrainedVectorEnv) -> Spec:
@@ -36,4 +37,7 @@ def time_limit(env: gym.Env) -> int | None:
     """Steps after which an episode is cut off, where the environment says so."""
     if env.has_wrapper_attr("episode_length"):
         return int(env.get_wrapper_attr("episode_length"))
-    return env.spec.max_episode_steps if env.spec is not None else None
+    if env.spec is not None:
+        return env.spec.max_episode_steps
+    limits = [limit._max_episode_steps for _, limit in time_limits(env)]
+    return min(limits) if limits else None

@@ -74,11 +74,28 @@ class Watched(Boxed):
 def one_dimensional(space: gym.Space, what: str) -> gym.spaces.Box:
     """The space of actions, or a sentence that says what does not fit; `what` names it."""
     if isinstance(space, gym.spaces.Box) and len(space.shape) == 1:
+        if space.dtype not in (np.float32, np.float64):
+            raise ValueError(
+                f"{what} holds {space.dtype}, to which certified actions would be rounded; declare it as float32 "
+                "(whole numbers have a set of their own, feasible.sets.IntegerAllocation)."
+            )
         return space
     fix = "constraints apply to continuous actions, so use an environment with a Box, or add a wrapper that maps them"
     if isinstance(space, gym.spaces.Box):
         fix = "flatten it with a Gymnasium wrapper first"
     raise ValueError(f"{what} must be a one-dimensional Box, got {space}; {fix}.")
+
+
+def declared(actions: Float[Array, "..."] | NDArray[np.floating], space: gym.Space) -> NDArray[np.floating]:
+    """Executed actions as a new array that the action space contains: they are of its dtype and between its bounds, of
+    which rounding to float32 may have taken them out."""
+    assert isinstance(space, gym.spaces.Box)
+    return np.clip(np.asarray(actions, space.dtype), space.low, space.high)
+
+
+def handed_over(actions: NDArray[np.float32], space: gym.Space) -> NDArray[np.floating]:
+    """Certified actions as an environment gets them: as they are where its actions are float32, else `declared`."""
+    return actions if space.dtype == np.float32 else declared(actions, space)
 
 
 def fixed(feasible_set: ActionSet) -> Constraint:

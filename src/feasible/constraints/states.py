@@ -10,19 +10,29 @@ from typing import TypeAlias
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
-from gymnasium.wrappers import TimeLimit
+from gymnasium.wrappers import DelayObservation, FrameStackObservation, TimeAwareObservation, TimeLimit
 from numpy.typing import NDArray
 
 State: TypeAlias = dict[str, NDArray]
 LIMIT, ENDED = "time_limit/", "ended"
+REMEMBERING = (DelayObservation, FrameStackObservation, TimeAwareObservation)
+"""Wrappers that a reset, and nothing else, brings to a known state."""
 
 
 def restorable(env: gym.Env | VectorEnv) -> bool:
-    """Whether an environment, reset before, or all copies of a vector have a state to save."""
+    """Whether an environment, reset before, or all copies of a vector have a state to save.
+
+    They have none to save in the middle of an episode inside a wrapper that remembers what was seen or how long ago.
+    """
     if isinstance(env, VectorEnv):
         return hasattr(env, "get_state") or (isinstance(env, SyncVectorEnv) and all(map(restorable, env.envs)))
     if not (env.has_wrapper_attr("get_state") and env.has_wrapper_attr("set_state")):
         return False
+    inner = env
+    while isinstance(inner, gym.Wrapper):
+        if isinstance(inner, REMEMBERING):
+            return False
+        inner = inner.env
     state = env.get_wrapper_attr("get_state")()
     return isinstance(state, dict) and all(isinstance(value, np.ndarray) for value in state.values())
 
@@ -30,7 +40,7 @@ def restorable(env: gym.Env | VectorEnv) -> bool:
 def saved(env: gym.Env | VectorEnv) -> State:
     """The complete state: the environment's own and how far each limit of time has come, or that of every copy."""
     if not isinstance(env, VectorEnv):
-        limits = {f"{LIMIT}{place}": np.array(limit._elapsed_steps) for place, limit in _limits(env)}
+        limits = {f"{LIMIT}{place}": np.array(limit._elapsed_steps) for place, limit in time_limits(env)}
         return {**env.get_wrapper_attr("get_state")(), **limits}
     if hasattr(env, "get_state"):
         return env.get_state()  # pyright: ignore[reportAttributeAccessIssue]
@@ -48,7 +58,7 @@ def restore(env: gym.Env | VectorEnv, state: Mapping[str, NDArray]) -> None:
     if not isinstance(env, VectorEnv):
         own = {name: value for name, value in state.items() if not name.startswith(LIMIT)}
         env.get_wrapper_attr("set_state")(own)
-        for place, limit in _limits(env):
+        for place, limit in time_limits(env):
             limit._elapsed_steps = int(state[f"{LIMIT}{place}"])
     elif hasattr(env, "set_state"):
         env.set_state(state)  # pyright: ignore[reportAttributeAccessIssue]
@@ -60,7 +70,8 @@ def restore(env: gym.Env | VectorEnv, state: Mapping[str, NDArray]) -> None:
         env._autoreset_envs = np.array(state.get(ENDED, np.zeros(env.num_envs)), bool)
 
 
-def _limits(env: gym.Env) -> list[tuple[int, TimeLimit]]:
+def time_limits(env: gym.Env) -> list[tuple[int, TimeLimit]]:
+    """The wrappers that limit an episode's steps, numbered from the outermost."""
     found: list[TimeLimit] = []
     while isinstance(env, gym.Wrapper):
         found += [env] if isinstance(env, TimeLimit) else []

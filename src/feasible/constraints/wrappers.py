@@ -9,11 +9,13 @@ import jax
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
+from gymnasium.wrappers import StickyAction
 from numpy.typing import NDArray
 
-from feasible.constraints.action_box import Constraint, Observation, in_action_box, one_dimensional
+from feasible.constraints.action_box import Constraint, Observation, declared
+from feasible.constraints.fit import in_spaces
 from feasible.constraints.judge import Judge, OnInfeasible
-from feasible.constraints.observations import Layout, judged_by, layout_of
+from feasible.constraints.observations import Layout, layout_of
 from feasible.constraints.outcomes import (
     flattened,
     flattened_copies,
@@ -51,7 +53,7 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
         gym.Wrapper.__init__(self, env)
         _check_raw(env)
         self.layout = _layout(env.observation_space)
-        self.constraint = _in_spaces(constraint, env.action_space, env.observation_space, self.layout)
+        self.constraint = in_spaces(constraint, env.action_space, env.observation_space, self.layout)
         self.on_infeasible: OnInfeasible = on_infeasible
         self._judge = Judge(self.constraint, on_infeasible, batched=False)
         self._form = self.layout or _array_shape(env.observation_space)
@@ -71,7 +73,7 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
         if not verdict.executed_violation <= verdict.tolerance:
             raise self._judge.explain(self._obs, proposed, "", f" at step {self._made}")
         if self.on_infeasible == "project":
-            action = np.array(verdict.executed, self.env.action_space.dtype)  # the environment's own, to write to
+            action = declared(verdict.executed, self.env.action_space)  # the environment's own, to write to
         try:
             obs, reward, terminated, truncated, info = stepped(self.env, action, self._form, self._made + 1)
             judged = flattened(obs, self._form, self._made + 1)
@@ -81,7 +83,7 @@ class ConstrainedEnv(gym.Wrapper, RecordConstructorArgs):
         self._obs, self._made = _copy(judged), self._made + 1
         if self.on_infeasible == "project":
             violation = float(verdict.proposed_violation)
-            executed = np.array(verdict.executed, action.dtype)
+            executed = declared(verdict.executed, self.env.action_space)
             info = {**info, "executed_action": executed, "proposed_violation": violation}
         return obs, reward, terminated, truncated, info
 
@@ -125,7 +127,7 @@ class ConstrainedVectorEnv(VectorWrapper):
         super().__init__(env)
         _check_raw(env)
         self.layout = _layout(env.single_observation_space)
-        self.constraint = _in_spaces(constraint, env.single_action_space, env.single_observation_space, self.layout)
+        self.constraint = in_spaces(constraint, env.single_action_space, env.single_observation_space, self.layout)
         self.on_infeasible: OnInfeasible = on_infeasible
         self._judge = Judge(self.constraint, on_infeasible, batched=True)
         self._form = self.layout or _array_shape(env.observation_space)
@@ -151,9 +153,10 @@ class ConstrainedVectorEnv(VectorWrapper):
             copy = int(np.argmax(refused))
             obs = jax.tree.map(lambda leaf: leaf[copy], self._obs)
             raise self._judge.explain(obs, proposed[copy], f" of copy {copy}", f" at step {self._made}")
+        chosen = actions
         if self.on_infeasible == "project":
             chosen = np.where(self._ignored[:, None], proposed, verdict.executed)
-            actions = np.array(chosen, self.env.action_space.dtype)  # the environment's own, to write to
+            actions = declared(chosen, self.env.action_space)  # the environment's own, to write to
         try:
             outcome = stepped_copies(self.env, actions, self._form, self._made + 1)
             judged = flattened_copies(outcome[0], self._form, self.num_envs, self._made + 1)
@@ -165,7 +168,7 @@ class ConstrainedVectorEnv(VectorWrapper):
         self._obs, self._made = _copy(judged), self._made + 1
         if self.on_infeasible == "project":
             violation = np.where(ignored, 0.0, verdict.proposed_violation)
-            executed = np.where(ignored[:, None], proposed, verdict.executed).astype(actions.dtype)
+            executed = declared(chosen, self.env.action_space)
             info = {**info, "executed_action": executed, "proposed_violation": violation}
         return obs, rewards, terminated, truncated, info
 
@@ -212,7 +215,7 @@ def constrain(
 
 
 def _check_raw(env: gym.Env | VectorEnv) -> None:
-    """Refuse observations that are normalised where the constraint would see them."""
+    """Refuse wrappers that change what is judged: normalised observations, actions of steps before."""
     inner: gym.Env | VectorEnv = env
     while True:
         if type(inner).__name__ == "NormalizeObservation":  # Gymnasium has one for environments and one for vectors
@@ -221,44 +224,17 @@ def _check_raw(env: gym.Env | VectorEnv) -> None:
                 "change their meaning while the statistics do. Constrain the environment without it, and let the agent "
                 "normalise what its networks see: normalised=True."
             )
+        if isinstance(inner, StickyAction):
+            raise ValueError(
+                "constrain: StickyAction is inside, so an action of a step before would be executed unjudged; "
+                "constrain the environment without it."
+            )
         if isinstance(inner, gym.Wrapper | VectorWrapper):
             inner = inner.env
         elif isinstance(inner, SyncVectorEnv):
             inner = inner.envs[0]
         else:
             return
-
-
-def _in_spaces(
-    constraint: Constraint, action_space: gym.Space, observation_space: gym.Space, layout: Layout | None
-) -> Constraint:
-    """The constraint in the action space, on what actions are judged by, or a sentence that says what does not fit."""
-    actions = one_dimensional(action_space, "constrain: the action space")
-    obs = observation_space.sample()
-    if layout is not None:
-        constraint, obs = judged_by(constraint, layout), layout.flat(obs)
-    try:
-        feasible_set = jax.eval_shape(constraint, obs)
-    except (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError) as cause:
-        raise ValueError(
-            "constrain: the constraint must be a pure JAX function of the observation, without Python branches on it "
-            "or NumPy calls; use jax.numpy."
-        ) from cause
-    except KeyError as cause:
-        if not isinstance(observation_space, gym.spaces.Dict):
-            raise
-        raise ValueError(
-            f"constrain: the constraint reads {cause} of the observation, which has {', '.join(observation_space)}."
-        ) from cause
-    if not isinstance(feasible_set, ActionSet):
-        found = "an array" if isinstance(feasible_set, jax.ShapeDtypeStruct) else type(feasible_set).__name__
-        raise ValueError(f"constrain: the constraint must return an ActionSet, got {found}.")
-    if feasible_set.dim != actions.shape[0]:
-        raise ValueError(
-            f"constrain: the constraint's sets have dim {feasible_set.dim}, but the action space "
-            f"has {actions.shape[0]} entries."
-        )
-    return in_action_box(constraint, actions, obs)
 
 
 def _layout(space: gym.Space) -> Layout | None:

@@ -12,13 +12,18 @@ import numpy as np
 from gymnasium.spaces.utils import flatdim
 from jaxtyping import Array, Bool, Float, PyTree
 
+from feasible.algorithms.spec import spec_of
 from feasible.constraints import ConstrainedVectorEnv, Judge
+from feasible.constraints.action_box import handed_over
 from feasible.constraints.outcomes import flattened_copies, restarted_copies, stepped_copies
 from feasible.run.drive.faults import NotFiniteError
 from feasible.run.drive.lone import Lone
 from feasible.run.drive.population import Population
 from feasible.run.drive.programs import Policy
 from feasible.run.drive.wire import Wire
+
+LONGEST = 100_000
+"""Steps of an episode without a limit of time, after which it is taken for one that never ends."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ def play(
     """
     simulator, judge = env.env, Judge(env.constraint, "raise", batched=False)
     form, step = env.layout or simulator.observation_space.shape, 0
-    wire = Wire(0, flatdim(simulator.single_action_space))
+    wire, longest = Wire(0, flatdim(simulator.single_action_space)), spec_of(env).episode_length or LONGEST
     obs, _ = restarted_copies(simulator, form, step, seed=seeds)
     returns, largest = np.zeros(len(seeds)), np.zeros(len(seeds))
     given_up = np.zeros(len(seeds), bool) if left_out is None else left_out.copy()
@@ -134,7 +139,13 @@ def play(
             actions = np.where(given_up[:, None], actions[np.argmax(running)], actions)
         np.maximum(largest, violations, out=largest, where=running)
         step += 1
-        obs, rewards, terminated, truncated, _ = stepped_copies(simulator, actions, form, step)
+        if step > longest:
+            raise ValueError(
+                f"evaluate: an episode of the evaluation has not ended after {longest:,} steps; give the environment a "
+                "limit, as gymnasium.wrappers.TimeLimit(env, 1000) does."
+            )
+        handed = handed_over(actions, simulator.action_space)
+        obs, rewards, terminated, truncated, _ = stepped_copies(simulator, handed, form, step)
         for copy in np.flatnonzero(running & ~np.isfinite(rewards)).tolist():
             if not given_up[copy]:
                 error = NotFiniteError(

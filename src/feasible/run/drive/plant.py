@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from feasible.algorithms.base import Spec
 from feasible.algorithms.spec import spec_of
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv, Layout
+from feasible.constraints.action_box import handed_over
 from feasible.constraints.outcomes import (
     check_observation,
     flattened,
@@ -154,7 +155,8 @@ class SinglePlant(Plant[gym.Env]):
         return np.asarray(flattened(obs, self._form, step))[None]
 
     def step(self, actions: Float[np.ndarray, "1 n"], step: int) -> Steps:
-        next_obs, reward, terminated, truncated, _ = stepped(self.env, actions[0], self._form, step)
+        action = handed_over(actions[0], self.env.action_space)
+        next_obs, reward, terminated, truncated, _ = stepped(self.env, action, self._form, step)
         next_obs = flattened(next_obs, self._form, step)
         seen, ended, self._beginning = next_obs, bool(terminated or truncated), None
         if ended and self.awaited is None:
@@ -203,6 +205,7 @@ class VectorPlant(Plant[VectorEnv]):
         return flattened_copies(seen, self._form, self.copies, step)
 
     def step(self, actions: Float[np.ndarray, "copies n"], step: int) -> Steps:
+        actions = handed_over(actions, self.env.action_space)
         seen, rewards, terminated, truncated, infos = stepped_copies(self.env, actions, self._form, step)
         seen = flattened_copies(seen, self._form, self.copies, step)
         packets = self.wire.pack(self.copies, seen, seen, rewards, terminated, truncated)
@@ -254,6 +257,14 @@ def plant_of(env: gym.Env | ConstrainedVectorEnv) -> SinglePlant | VectorPlant:
             "env: the environment states no constraint; wrap it with feasible.constrain(env, constraint), with all "
             "other wrappers inside, or use feasible.make(task)."
         )
+    inner = env.env
+    while isinstance(inner, gym.Wrapper):
+        if isinstance(inner, ConstrainedEnv):
+            raise ValueError(
+                "env: the environment is constrained twice, and an agent knows one constraint; constrain it once, by "
+                "the intersection of both sets, a & b."
+            )
+        inner = inner.env
     return SinglePlant(env)
 
 
