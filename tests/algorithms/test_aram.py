@@ -252,6 +252,21 @@ def test_losses_are_those_of_a_plain_loop(filled: ARAMState, learned: int) -> No
     assert ours == pytest.approx([critic_loss, actor_loss, -densities.mean()], rel=1e-9)
 
 
+def test_the_entropy_in_the_targets_has_no_unit(filled: ARAMState) -> None:
+    """Where all values are zero they are the same in a hundredfold box."""
+    nothing = jax.tree.map(jnp.zeros_like, filled.critics)
+    state = eqx.tree_at(lambda s: s.target_critics, filled, nothing)
+    batch = drawn(filled, jnp.asarray(0.25), jnp.asarray(16, jnp.int32), jax.random.key(9))
+    keys, found = jax.random.split(jax.random.key(7), 8), []
+    for unit in (1.0, 100.0):
+        low, high = jnp.asarray(unit * LOW), jnp.asarray(unit * HIGH)
+        spec = Spec(3, low, high, lambda obs, unit=unit: Ball(jnp.zeros(2), unit * RADIUS))
+        loss = eqx.filter_jit(SMALL.critic_loss)
+        found.append(float(loss(nothing, state, spec, batch, jnp.asarray(ASKED[0]), keys)))
+    assert found[0] > 0
+    assert found[1] == pytest.approx(found[0], rel=1e-9)
+
+
 def test_old_critics_are_kept_at_intervals(fresh: ARAMState) -> None:
     """Every third update, in turns."""
     ring, turn = fresh.old_critics, jax.jit(kept, static_argnums=3)

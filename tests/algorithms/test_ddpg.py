@@ -1,6 +1,8 @@
 """The actor-critic of NFWPO and the DDPG baselines against plain loops and a value that must be 1/(1 - gamma)."""
 
+from dataclasses import replace
 from functools import partial
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -14,6 +16,7 @@ from feasible.algorithms.base import Decision, Spec, Transition
 from feasible.algorithms.ddpg import DDPG, DDPGState
 from feasible.algorithms.nets import Critic, Twin
 from feasible.algorithms.replay import Batch, draw
+from feasible.sets import Ball
 from tests.algorithms.plain import (
     actor_output,
     ball_task,
@@ -383,6 +386,37 @@ def test_a_critic_of_proposals_learns_from_them_and_from_the_target_s_output() -
     assert float(loss) == pytest.approx(np.mean(np.square(errors)), rel=1e-9)
     drawn = jax.vmap(partial(algorithm.warmup_proposal, SPEC, batch.obs[0]))(jax.random.split(jax.random.key(0), 200))
     assert np.mean(np.linalg.norm(drawn, axis=1) > radius(np.asarray(batch.obs[0]))) > 0.1  # also outside the set
+
+
+@pytest.mark.parametrize("map", ["projection", "alpha", "radial"])
+def test_with_critics_in_units_of_the_box_an_update_has_no_unit(map: Literal["projection", "alpha", "radial"]) -> None:
+    """A box around 1500, a thousand wide on either side, instead of -1 to 1: the same networks learn the same."""
+    known = []
+    for middle, half in ((0.0, 1.0), (1500.0, 1000.0)):
+        low, high = jnp.full(2, middle - half), jnp.full(2, middle + half)
+        within = lambda obs, m=middle, h=half: Ball(jnp.full(2, m), h * (0.1 + 0.2 * obs[0] ** 2))  # noqa: E731
+        spec = Spec(3, low, high, within)
+        algorithm = small(
+            PolicyGradient(),
+            noise=0.1 * half,
+            target_noise=0.2 * half,
+            map=map,
+            output="tanh" if map == "projection" else "linear",
+            twin=True,
+            critic_units="box",
+        )
+        rng, made = np.random.default_rng(0), []
+        for _ in range(20):
+            step = random_transition(rng, SPEC, terminated=False, truncated=False)
+            proposed, executed = (middle + half * a for a in (step.decision.proposed, step.decision.executed))
+            made.append(replace(step, decision=Decision(proposed, executed, proposed)))
+        state, metrics = stored(algorithm, spec, new(algorithm, spec), made), {}
+        update = jax.jit(lambda state, a=algorithm, s=spec: a.update(state, s, jax.random.key(1), BOTH))
+        for _ in range(3):
+            state, metrics = update(state)
+        known.append(jax.tree.leaves((state.actor, state.critic, metrics["critic/loss"], metrics["critic/value"])))
+    for one, other in zip(*known, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
 
 
 def test_the_penalty_is_the_mean_distance_of_outputs_from_their_sets() -> None:

@@ -109,7 +109,8 @@ def test_critic_loss_is_that_of_a_plain_loop(filled: SACState) -> None:
     for k in range(4):
         action, density = sampled(filled.actor, arrays[3][k], keys[k])
         least = min(critic_value(net, arrays[3][k], action) for net in filled.target_critics)
-        target = float(reward[k]) + 0.99 * float(continues[k]) * (least - 0.2 * density)
+        in_the_box = density + np.log((HIGH - LOW) / 2).sum()
+        target = float(reward[k]) + 0.99 * float(continues[k]) * (least - 0.2 * in_the_box)
         theirs += sum((critic_value(net, arrays[0][k], arrays[2][k]) - target) ** 2 for net in filled.critics) / 4
     assert float(ours) == pytest.approx(theirs, rel=1e-9)
 
@@ -132,9 +133,12 @@ def test_weight_moves_towards_the_wanted_entropy(filled: SACState, target: float
 
 @pytest.mark.parametrize("map", ["squash", "radial", "truncated"])
 def test_the_automatic_entropy_has_no_unit(map: Literal["squash", "radial", "truncated"]) -> None:
-    """In a hundredfold box the same policy has an entropy larger by d log 100, and so much more is asked of it."""
+    """In a hundredfold box the same policy has an entropy larger by d log 100, and so much more is asked of it.
+
+    The critics' targets do not change: else to live would be worth more in it. They are seen where all values are zero.
+    """
     algorithm = replace(SMALL, map=map, entropy_target="auto")
-    asked, had = [], []
+    asked, had, targets = [], [], []
     for unit in (1.0, 100.0):
         low, high = jnp.asarray([-unit, 0.0, -unit]), jnp.asarray([unit, 2 * unit, unit])
         plane = Polytope([[1.0, -1.0, 0.0]], [2 * unit], low, high, [[1.0, 1.0, 1.0]], [unit])
@@ -144,10 +148,17 @@ def test_the_automatic_entropy_has_no_unit(map: Literal["squash", "radial", "tru
         loss = eqx.filter_jit(algorithm.actor_loss)
         had.append(loss(state.actor, state, spec, batch, jax.random.split(jax.random.key(0), 4))[1])
         asked.append(algorithm.wanted_entropy(spec, "auto"))
+        nothing = jax.tree.map(jnp.zeros_like, state.critics)
+        state = eqx.tree_at(lambda s: s.target_critics, state, nothing)
+        onward = eqx.tree_at(lambda b: b.continues, batch, jnp.ones(4))
+        loss = eqx.filter_jit(algorithm.critic_loss)
+        targets.append(loss(nothing, state, spec, onward, jax.random.split(jax.random.key(1), 4)))
     d = 3 if map == "squash" else 2
     assert float(asked[0]) == pytest.approx(-d)
     assert float(asked[1] - asked[0]) == pytest.approx(float(had[1] - had[0]), rel=1e-5)
     assert float(asked[1] - asked[0]) == pytest.approx(d * np.log(100.0))
+    assert float(targets[0]) > 0
+    assert float(targets[1]) == pytest.approx(float(targets[0]), rel=1e-5)
 
 
 def test_the_automatic_entropy_leaves_out_coordinates_without_room() -> None:

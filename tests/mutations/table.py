@@ -37,6 +37,25 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
     ): {
         "shaping-sign": ("reward - self.shaping *", "reward + self.shaping *"),
     },
+    (
+        "algorithms/ddpg.py",
+        "algorithms/test_ddpg.py::test_with_critics_in_units_of_the_box_an_update_has_no_unit",
+    ): {
+        "units-asked": ("state.critic(x, spec.judged(a, self.critic_units))", "state.critic(x, a)"),
+        "units-target": (
+            "state.target_critic.values(x, spec.judged(action, self.critic_units))",
+            "state.target_critic.values(x, action)",
+        ),
+    },
+    ("algorithms/soft.py", "algorithms/test_sac.py::test_the_automatic_entropy_has_no_unit[squash]"): {
+        "entropy-unit": ("self.dimensions(spec) * jnp.mean(jnp.log(spec.half))", "0.0 * jnp.mean(spec.half)"),
+    },
+    ("algorithms/sac.py", "algorithms/test_sac.py::test_the_automatic_entropy_has_no_unit"): {
+        "soft-target-unit": ("drawn.log_density + self.log_unit(spec)", "drawn.log_density"),
+    },
+    ("algorithms/aram.py", "algorithms/test_aram.py::test_the_entropy_in_the_targets_has_no_unit"): {
+        "rejected-target-unit": ("(density + self.log_unit(spec))", "density"),
+    },
     ("algorithms/ddpg.py", "algorithms/test_ddpg.py::TestUpdate"): {
         "target-actor": ("blend(targets, (actor, critic),", "blend(targets, (actor, targets[1]),"),
         "target-critic": ("blend(targets, (actor, critic),", "blend(targets, (targets[0], critic),"),
@@ -183,17 +202,11 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "sac-discount": ("self.discount * batch.continues", "batch.continues"),
         "sac-termination": ("self.discount * batch.continues", "self.discount"),
         "sac-twin-minimum": ("jnp.minimum(first, second)", "jnp.maximum(first, second)"),
-        "sac-entropy": (
-            "action) - jnp.exp(state.log_weight) * drawn.log_density",
-            "action) + jnp.exp(state.log_weight) * drawn.log_density",
-        ),
+        "sac-entropy": ("x, action) - jnp.exp(state.log_weight)", "x, action) + jnp.exp(state.log_weight)"),
     },
-    ("algorithms/soft.py", "algorithms/test_sac.py::test_the_automatic_entropy_has_no_unit[squash]"): {
-        "entropy-unit": ("jnp.where(half > 0, half, 1.0)", "jnp.ones_like(half)"),
-    },
-    ("algorithms/soft.py", "algorithms/test_sac.py::test_the_automatic_entropy_leaves_out_coordinates_without_room"): {
+    ("algorithms/base.py", "algorithms/test_sac.py::test_the_automatic_entropy_leaves_out_coordinates_without_room"): {
         "entropy-no-room": ("jnp.where(half > 0, half, 1.0)", "half"),
-        "entropy-half": ("0.5 * (spec.high - spec.low)", "spec.high - spec.low"),
+        "entropy-half": ("half = 0.5 * (self.high - self.low)", "half = self.high - self.low"),
     },
     ("algorithms/ppo.py", "algorithms/test_policy_losses.py::test_the_clipped_surrogate_of_ppo"): {
         "ppo-upper-clip": ("1.0 + self.clip)", "2.0 + self.clip)"),

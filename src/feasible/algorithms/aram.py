@@ -252,6 +252,8 @@ class ARAM(SoftActorCritic[ARAMState]):
         filled = jnp.arange(self.snapshots, dtype=jnp.int32) < state.learned // self.snapshot_interval
 
         def worth(x: Array, action: Array) -> Array:
+            action = spec.judged(action, self.critic_units)
+
             def least(critics: VectorCritics) -> Array:
                 return jax.vmap(lambda v: jnp.min(jnp.stack([q(x, action, v) @ preference for q in critics])))(asked)
 
@@ -286,14 +288,16 @@ class ARAM(SoftActorCritic[ARAMState]):
         def next_value(obs: Array, key: PRNGKeyArray) -> Array:
             x = seen(state.statistics, obs)
             action, density = state.actor.sample(jnp.concatenate([x, preference]), key, spec.low, spec.high)
-            first, second = (critic(x, action, preference) for critic in state.target_critics)
+            judged = spec.judged(action, self.critic_units)
+            first, second = (critic(x, judged, preference) for critic in state.target_critics)
             least = jnp.where(first @ preference <= second @ preference, first, second)
-            return least - jnp.exp(state.log_weight) * density
+            return least - jnp.exp(state.log_weight) * (density + self.log_unit(spec))
 
         onward = self.discount * batch.continues[:, None] * jax.vmap(next_value)(batch.next_obs, keys)
         target = batch.reward + onward
         x = jax.vmap(partial(seen, state.statistics))(batch.obs)
-        errors = [jax.vmap(critic, in_axes=(0, 0, None))(x, batch.action, preference) - target for critic in critics]
+        actions = jax.vmap(lambda action: spec.judged(action, self.critic_units))(batch.action)
+        errors = [jax.vmap(critic, in_axes=(0, 0, None))(x, actions, preference) - target for critic in critics]
         return sum((jnp.mean(jnp.square(error) @ preference) for error in errors), jnp.zeros((), target.dtype))
 
 

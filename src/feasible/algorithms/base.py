@@ -7,7 +7,7 @@ number, or an array of one number where several agents are one program.
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Literal, TypeVar
 
 import equinox as eqx
 import jax
@@ -31,6 +31,10 @@ def in_precision(region: ActionSet, dtype: np.dtype) -> ActionSet:
         return leaf.astype(dtype) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
 
     return jax.tree.map(cast, region)
+
+
+CriticUnits = Literal["action", "box"]
+"""Units in which critics see actions: as they are, or from -1 to 1 over the action box."""
 
 
 class Spec(eqx.Module):
@@ -62,6 +66,16 @@ class Spec(eqx.Module):
     def clip(self, action: Float[Array, " n"]) -> Float[Array, " n"]:
         """The nearest point of the action box."""
         return jnp.clip(action, self.low, self.high)
+
+    @property
+    def half(self) -> Float[Array, " n"]:
+        """Half the action box, and 1 where it has no width."""
+        half = 0.5 * (self.high - self.low)
+        return jnp.where(half > 0, half, 1.0)
+
+    def judged(self, action: Float[Array, " n"], units: CriticUnits) -> Float[Array, " n"]:
+        """The action as critics with these units see it."""
+        return action if units == "action" else (action - 0.5 * (self.low + self.high)) / self.half
 
     def decide(self, obs: Float[Array, " o"], proposed: Float[Array, " n"], intended: Float[Array, " n"]) -> "Decision":
         """The decision whose executed action is the feasible set's answer to the proposal."""

@@ -55,7 +55,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.algorithms.actor_rules import STATES, ActorRule, regression_loss
 from feasible.algorithms.adam import adam_state, adam_step, after
-from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, Transition, is_zero
+from feasible.algorithms.base import Algorithm, CriticUnits, Decision, Metrics, Spec, Transition, is_zero
 from feasible.algorithms.maps import MAPS, ActionMap, distance, in_the_box, trouble_inside
 from feasible.algorithms.nets import Actor, Critic, Hidden, Output, Twin, blend
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
@@ -134,6 +134,8 @@ class DDPG(Algorithm[DDPGState]):
     """Weight of the distance from the actor's output to the feasible set, in the actor's loss."""
     critic_joined: int = 1
     """The critic's layer at which the action enters, counted from 0."""
+    critic_units: CriticUnits = "action"
+    """Units in which critics see actions: as they are, or from -1 to 1 over the action box."""
     relative_to: tuple[int, ...] = ()
     """Entries of the observation that hold a known feasible action, which the actor's outputs are relative to."""
 
@@ -241,8 +243,10 @@ class DDPG(Algorithm[DDPGState]):
         """Gradient of the regression to the rule's reference actions, at the current actor."""
 
         def direction(obs: Array, proposed: Array) -> tuple[Array, Metrics]:
+            x = seen(state.statistics, obs)
+
             def gradient(action: Array) -> Array:
-                return jax.grad(state.critic, argnums=1)(seen(state.statistics, obs), action)
+                return jax.grad(lambda a: state.critic(x, spec.judged(a, self.critic_units)))(action)
 
             return self.rule.direction(spec.feasible_set(obs), proposed, gradient)
 
@@ -281,12 +285,13 @@ class DDPG(Algorithm[DDPGState]):
                 noisy = self.action_map.target(at, region, output, self.target_noise * noise)
                 action = jnp.where(self.target_noise > 0, noisy, action)  # merged agents may have none
             action = self._valued(self.rule.target_action(region, action), action)
-            return jnp.min(state.target_critic.values(x, action))
+            return jnp.min(state.target_critic.values(x, spec.judged(action, self.critic_units)))
 
         noise = jax.random.normal(key, batch.executed.shape, batch.executed.dtype).clip(-NOISE_REACH, NOISE_REACH)
         target = batch.reward + self.discount * batch.continues * jax.vmap(next_value)(batch.next_obs, noise)
         x = jax.vmap(partial(seen, state.statistics))(batch.obs)
-        values = jax.vmap(critic.values)(x, self._valued(batch.executed, batch.proposed))
+        actions = self._valued(batch.executed, batch.proposed)
+        values = jax.vmap(lambda x, action: critic.values(x, spec.judged(action, self.critic_units)))(x, actions)
         loss = jnp.sum(jnp.mean(jnp.square(values - target[:, None]), axis=0))
         return loss, {"critic/value": jnp.mean(values[:, 0])}
 

@@ -146,7 +146,7 @@ class SAC(SoftActorCritic[SACState]):
         def one(obs: Array, key: PRNGKeyArray) -> tuple[Array, Drawn]:
             x, region = seen(state.statistics, obs), spec.feasible_set(obs)
             drawn = self.head.sample(actor, spec, region, x, key)
-            value = least_value(state.critics, x, drawn.action)
+            value = least_value(state.critics, x, spec.judged(drawn.action, self.critic_units))
             if not is_zero(self.penalty):
                 value = value - self.penalty * distance(region, drawn.action)
             return value, drawn
@@ -163,11 +163,14 @@ class SAC(SoftActorCritic[SACState]):
         def next_value(obs: Array, key: PRNGKeyArray) -> Array:
             x = seen(state.statistics, obs)
             drawn = self.head.sample(state.actor, spec, spec.feasible_set(obs), x, key)
-            return least_value(state.target_critics, x, drawn.action) - jnp.exp(state.log_weight) * drawn.log_density
+            density = drawn.log_density + self.log_unit(spec)
+            action = spec.judged(drawn.action, self.critic_units)
+            return least_value(state.target_critics, x, action) - jnp.exp(state.log_weight) * density
 
         target = batch.reward + self.discount * batch.continues * jax.vmap(next_value)(batch.next_obs, keys)
         x = jax.vmap(partial(seen, state.statistics))(batch.obs)
-        errors = [jax.vmap(critic)(x, getattr(batch, self.critic_at)) - target for critic in critics]
+        actions = jax.vmap(lambda action: spec.judged(action, self.critic_units))(getattr(batch, self.critic_at))
+        errors = [jax.vmap(critic)(x, actions) - target for critic in critics]
         return sum((jnp.mean(jnp.square(error)) for error in errors), jnp.zeros((), target.dtype))
 
     def policy(self, state: SACState, *, explore: bool = False) -> Policy:

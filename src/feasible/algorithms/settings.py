@@ -6,6 +6,7 @@ in the docstrings under these fields. A test holds every class here to the field
 
 from typing import Literal, TypedDict
 
+from feasible.algorithms.base import CriticUnits
 from feasible.algorithms.nets import Hidden, Output
 
 Numbers = tuple[float, ...] | list[float]
@@ -40,6 +41,7 @@ class DDPGSettings(TypedDict, total=False):
     critic_at: Literal["executed", "proposed"]
     penalty: float
     critic_joined: int
+    critic_units: CriticUnits
     relative_to: Units
 
 
@@ -88,6 +90,7 @@ class SoftSettings(TypedDict, total=False):
     hidden: Hidden
     normalised: bool
     copies: int
+    critic_units: CriticUnits
 
 
 class SACSettings(SoftSettings, total=False):

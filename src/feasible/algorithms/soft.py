@@ -2,7 +2,7 @@
 
 actor, critics: Adam on their losses
 weight:         with `entropy_target`, Adam on -log w (log pi(a|s) + target)
-targets:        Q'_i move towards Q_i by the ratio tau
+targets:        Q'_i move towards Q_i by the ratio tau; the entropy in them is in units of the action box
 """
 
 from abc import abstractmethod
@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.algorithms.adam import adam_state, adam_step, after
-from feasible.algorithms.base import Algorithm, Metrics, Spec, State
+from feasible.algorithms.base import Algorithm, CriticUnits, Metrics, Spec, State
 from feasible.algorithms.gaussian import SquashedGaussian
 from feasible.algorithms.nets import Hidden, blend
 
@@ -80,6 +80,8 @@ class SoftActorCritic(Algorithm[State]):
     """Normalise what the networks see by the running mean and deviation."""
     copies: int = 1
     """Copies of the environment that step together."""
+    critic_units: CriticUnits = "action"
+    """Units in which critics see actions: as they are, or from -1 to 1 over the action box."""
 
     @property
     def intervals(self) -> Mapping[str, int]:
@@ -100,14 +102,18 @@ class SoftActorCritic(Algorithm[State]):
     def wanted_entropy(self, spec: Spec, target: float | Literal["auto"]) -> float | Float[Array, ""]:
         """The target in the units of log-densities, those of the actions.
 
-        `auto` is -1 for each of the policy's d dimensions, in units of half the action box's widths w_i: as in a box of
-        -1 to 1, whatever the units of the actions. In theirs it is d (mean_i log w_i - 1); for a density on a plane the
-        geometric mean stands for the widths along it. Coordinates without room have no unit.
+        `auto` is -1 for each of the policy's dimensions in units of the box.
         """
-        if target != "auto":
-            return target
-        half = 0.5 * (spec.high - spec.low)
-        return self.dimensions(spec) * (jnp.mean(jnp.log(jnp.where(half > 0, half, 1.0))) - 1.0)
+        return target if target != "auto" else self.log_unit(spec) - self.dimensions(spec)
+
+    def log_unit(self, spec: Spec) -> Float[Array, ""]:
+        """How much lower log-densities are in the units of the actions than in those of the box, as in one of -1 to 1.
+
+        It is d mean_i log w_i for d dimensions and half the action box's widths w_i; for a density on a plane the
+        geometric mean stands for the widths along it. Coordinates without room have no unit. With it, what the critics
+        learn of the entropy, w (-log pi(a|s)) in every step, does not depend on the units of the actions.
+        """
+        return self.dimensions(spec) * jnp.mean(jnp.log(spec.half))
 
     def networks(self, actor: SquashedGaussian, critics: Critics, dtype: jnp.dtype) -> Networks[Critics]:
         """The first networks, in that type."""
