@@ -73,8 +73,9 @@ def test_the_critic_s_loss_is_that_of_a_plain_loop(kind: str) -> None:
     assert set(metrics) == {"critic/value"}
 
 
-def test_of_two_critics_the_target_takes_the_lesser_at_a_noisy_action() -> None:
-    algorithm = small(ThroughProjection(), twin=True, target_noise=0.3)
+@pytest.mark.parametrize("deviation", [0.3, (0.3, 0.4)])
+def test_of_two_critics_the_target_takes_the_lesser_at_a_noisy_action(deviation: float | tuple[float, float]) -> None:
+    algorithm = small(ThroughProjection(), twin=True, target_noise=deviation)
     state = filled(algorithm)
     batch = drawn_from(state.replay, algorithm.batch_size, jax.random.key(1), SPEC)
     # As large on average, so that now one and now the other is less.
@@ -88,7 +89,8 @@ def test_of_two_critics_the_target_takes_the_lesser_at_a_noisy_action() -> None:
     errors, lesser = [], []
     for i in range(16):
         obs, next_obs = np.asarray(batch.obs[i]), np.asarray(batch.next_obs[i])
-        noisy = actor_output(state.target_actor, next_obs, low, high) + np.clip(0.3 * drawn[i], -0.75, 0.75)
+        noise = np.array(deviation) * np.clip(drawn[i], -2.5, 2.5)
+        noisy = actor_output(state.target_actor, next_obs, low, high) + noise
         action = in_ball(np.clip(noisy, low, high), radius(next_obs))
         assert isinstance(state.target_critic, Twin)
         assert isinstance(state.critic, Twin)

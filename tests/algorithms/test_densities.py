@@ -347,3 +347,19 @@ def test_the_entropy_of_a_restricted_gaussian_is_that_of_its_density() -> None:
     assert entropy == pytest.approx(-np.sum(area * p * np.log(p)), abs=0.01)
     assert log_inside == pytest.approx(math.log(inside(KNOWN["ball-2"], 2)), abs=0.01)
     assert log_density == pytest.approx(known)
+
+
+@pytest.mark.parametrize("d", [2, 8])
+def test_a_narrow_gaussian_far_from_the_boundary_is_one(d: int) -> None:
+    """In float32, deviations of a hundred thousandth and less: draws are as wide as they say."""
+    region = Box(-np.ones(d, np.float32), np.ones(d, np.float32))
+
+    @jax.jit
+    def drawn(std: jax.Array, keys: jax.Array) -> jax.Array:
+        lines = spread_directions(keys[0], 16, d, jnp.dtype("float32"))
+        wide = Truncated.of(region, Hull.of(region), jnp.zeros(d, jnp.float32), jnp.full(d, std), lines)
+        return jax.vmap(lambda key: wide.sample(key)[0])(keys) / std
+
+    for std in (1e-5, 1e-8):
+        points = drawn(jnp.float32(std), jax.random.split(jax.random.key(0), 4000))
+        assert float(jnp.std(points)) == pytest.approx(1.0, abs=0.03)

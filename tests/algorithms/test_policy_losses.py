@@ -1,5 +1,6 @@
 """The losses of PPO and FOCOPS, with their gradients in the policy's spread and last bias, by plain loops."""
 
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -15,6 +16,7 @@ from feasible.algorithms.gaussian import GaussianPolicy, Normal
 from feasible.algorithms.on_policy import Batch, Critics, OnPolicy
 from feasible.algorithms.ppo import PPO
 from feasible.sets import Box
+from tests.algorithms.plain import ball_task
 
 SPEC = Spec(3, -jnp.ones(2), jnp.ones(2), lambda obs: Box(-jnp.ones(2), 1.0))
 SMALL: dict[str, Any] = {"horizon": 64, "minibatch": 64, "hidden_layers": (4,), "bounded": False}
@@ -95,3 +97,11 @@ def test_the_penalised_surrogate_of_focops() -> None:
     squares = sum(float(np.sum(np.square(leaf))) for leaf in jax.tree.leaves(case.critics))
     loss = surrogate + case.critic_error() + 0.01 * squares
     assert case.check(algorithm, loss, by_mean, by_log_std)["actor/loss"] == pytest.approx(surrogate)
+
+
+def test_without_a_discount_an_episode_counts_its_steps() -> None:
+    algorithm, limited = FOCOPS(discount=1.0), ball_task()
+    assert algorithm.episode(limited) == 5.0
+    assert replace(algorithm, discount=0.5).episode(limited) == pytest.approx(1 + 1 / 2 + 1 / 4 + 1 / 8 + 1 / 16)
+    with pytest.raises(ValueError, match="discount must be below 1 where episodes have no limit of steps"):
+        algorithm.episode(replace(limited, episode_length=None))

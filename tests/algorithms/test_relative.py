@@ -66,7 +66,7 @@ def test_maps_go_out_from_the_reference_and_stay_inside(kind: str) -> None:
 
 @pytest.mark.parametrize("activation", ["tanh", "linear", "relu"])
 def test_projection_adds_the_output_to_the_reference(activation: Output) -> None:
-    """The box reaches from -1 to 5; a proposal is clipped to it, and the action that the critic values is not."""
+    """The box reaches from -1 to 5; proposals and the target's action are clipped to it, the actor's own is not."""
     region, reference, x = SETS["weighted-l1"], jnp.array([0.1, -0.2, 3.0]), jnp.array([0.3, -2.0, 4.0])
     spec, projection = relative(region, reference), MAPS["projection"]
     output = activated(activation, x, *projection.bounds(spec, region))
@@ -76,6 +76,8 @@ def test_projection_adds_the_output_to_the_reference(activation: Output) -> None
     np.testing.assert_allclose(projection.proposed(spec, region, output), np.clip(moved, -1.0, 5.0), rtol=1e-6)
     noisy = projection.target(spec, region, output, jnp.full(3, 0.5))
     np.testing.assert_allclose(noisy, np.clip(moved + 0.5, -1.0, 5.0), rtol=1e-6)
+    quiet = projection.target(spec, region, output, None)
+    np.testing.assert_allclose(quiet, np.clip(moved, -1.0, 5.0), rtol=1e-6)
 
 
 @pytest.mark.parametrize("algo", ["td3-radial", "td3-projection"])

@@ -2,11 +2,13 @@
 
 from dataclasses import fields
 
+import jax.numpy as jnp
 import pytest
 
 import feasible
 from feasible.agents import Agent
 from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient, ThroughProjection
+from feasible.algorithms.base import Spec
 from feasible.algorithms.ddpg import DDPG
 from feasible.algorithms.focops import FOCOPS
 from feasible.algorithms.fwpo_critic import BikeTable
@@ -14,6 +16,7 @@ from feasible.algorithms.on_policy import OnPolicy
 from feasible.algorithms.sac import SAC
 from feasible.catalogue import registry
 from feasible.catalogue.registry import METHODS, PAPERS, TASKS, algorithm_of, find_method, preset_for
+from feasible.sets import Box
 
 NETWORKED = ["reacher", "halfcheetah", "nsfnet", "bss-5"]
 # Table 3 of the paper, columns as above.
@@ -202,6 +205,14 @@ def test_a_method_that_the_first_preset_does_not_have_is_of_the_next_that_does()
 
 
 FIELD = {"reacher": (0.98, 200_000, 0.05), "halfcheetah": (0.99, 1_000_000, 0.01)}  # discount, replay, Frank-Wolfe step
+
+
+def test_noise_of_td3_s_target_is_a_fifth_of_half_the_box_in_every_entry() -> None:
+    spec = Spec(1, jnp.array([-1.0, 0.0]), jnp.array([1.0, 10.0]), lambda obs: Box([-1.0, 0.0], [1.0, 10.0]))
+    made = find_method("td3-radial").make(spec)
+    assert isinstance(made, DDPG)
+    assert made.target_noise == pytest.approx((0.2, 1.0))
+    assert made.noise == pytest.approx((0.1, 0.5))
 
 
 @pytest.mark.parametrize("task", FIELD)

@@ -104,8 +104,8 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
             "self.action_map.action(spec, region, output)",
         ),
         "relative-target": (
-            "self.action_map.target(at, region, output, self.target_noise * noise)",
-            "self.action_map.target(spec, region, output, self.target_noise * noise)",
+            "self.action_map.target(at, region, output, deviation * noise)",
+            "self.action_map.target(spec, region, output, deviation * noise)",
         ),
     },
     (

@@ -184,6 +184,6 @@ class Algorithm(eqx.Module, Generic[State]):
         """The state after the parts of the update that are due, and what is to be reported of them."""
 
 
-def is_zero(number: float | Float[Array, ""]) -> bool:
-    """Whether a hyper-parameter is known to be zero while a program is traced; one that is an array is not."""
+def is_zero(number: float | tuple[float, ...] | Float[Array, ""]) -> bool:
+    """Whether a number is known to be zero while a program is traced; one that is an array, or several, are not."""
     return isinstance(number, float | int) and not number

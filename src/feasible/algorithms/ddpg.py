@@ -115,7 +115,7 @@ class DDPG(Algorithm[DDPGState]):
     """Activation of the actor's output; tanh spans the action box."""
     twin: bool = False
     """Train two critics; the target takes the smaller value."""
-    target_noise: float = 0.0
+    target_noise: float | tuple[float, ...] = 0.0
     """Standard deviation of the noise on the target's action, in units of the action; clipped at 2.5 of it."""
     delayed_targets: bool = False
     """Move the target networks only when the actor is updated, as TD3 does."""
@@ -282,8 +282,9 @@ class DDPG(Algorithm[DDPGState]):
             output = state.target_actor(x, *self.action_map.bounds(at, region))
             action = self.action_map.target(at, region, output, None)
             if not is_zero(self.target_noise):
-                noisy = self.action_map.target(at, region, output, self.target_noise * noise)
-                action = jnp.where(self.target_noise > 0, noisy, action)  # merged agents may have none
+                deviation = jnp.asarray(self.target_noise, noise.dtype)
+                noisy = self.action_map.target(at, region, output, deviation * noise)
+                action = jnp.where(jnp.any(deviation > 0), noisy, action)  # merged agents may have none
             action = self._valued(self.rule.target_action(region, action), action)
             return jnp.min(state.target_critic.values(x, spec.judged(action, self.critic_units)))
 

@@ -92,6 +92,12 @@ class FOCOPS(OnPolicy):
 
     def episode(self, spec: Spec) -> float:
         """Discounted length of an episode: what a cost of 1 a step adds up to."""
+        if self.discount == 1.0:
+            if spec.episode_length is None:
+                raise ValueError(
+                    "FOCOPS: discount must be below 1 where episodes have no limit of steps: costs have none then."
+                )
+            return float(spec.episode_length)
         if spec.episode_length is None:
             return 1.0 / (1.0 - self.discount)
         return (1.0 - self.discount**spec.episode_length) / (1.0 - self.discount)

@@ -211,7 +211,9 @@ class Projection(ActionMap):
 
     def target(self, spec: Spec, region: ActionSet, output: Array, noise: Action | None) -> Action:
         action = self.action(spec, region, output)
-        return action if noise is None else spec.clip(action + noise)
+        if noise is None:
+            return action if spec.reference is None else spec.clip(action)
+        return spec.clip(action + noise)
 
 
 class Inside(ActionMap):

@@ -32,7 +32,7 @@ class DDPGSettings(TypedDict, total=False):
     critic_hidden: Hidden
     output: Output
     twin: bool
-    target_noise: float
+    target_noise: float | Numbers
     delayed_targets: bool
     averaged: bool
     normalised: bool

@@ -34,6 +34,7 @@ from feasible.sets.integer_allocation import IntegerAllocation
 Coordinates = Float[Array, " d"]
 Scalar = Float[Array, ""]
 HALVINGS, STEPS = 12, 3  # of the radius: bisection, then Newton's steps
+FARTHEST = 9.0  # radius, above the square root of the dimension, that float64 cannot tell from infinity
 WITHIN = 0.99  # how far out a mean may be: on the boundary itself, rays along it have no length and no derivative
 
 
@@ -165,6 +166,7 @@ def inverse_chi(log_level: Scalar, highest: Scalar, dim: int) -> Scalar:
         return jnp.clip(r - (log_chi(r, dim) - goal) / jax.grad(log_chi)(r, dim), low, high)
 
     goal, top = jax.lax.stop_gradient(log_level), jax.lax.stop_gradient(highest)
+    top = jnp.minimum(top, dim**0.5 + FARTHEST)  # beyond it nothing is drawn, and halvings would be used up on the way
     low, high = jax.lax.fori_loop(0, HALVINGS, halved, (jnp.zeros_like(top), top))
     r = jax.lax.fori_loop(0, STEPS, refined, 0.5 * (low + high))
     slope = jax.grad(log_chi)(r, dim)

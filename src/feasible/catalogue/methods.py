@@ -33,7 +33,8 @@ def _td3(rule: "Callable[[Spec], ActorRule]", **settings: object) -> "Callable[[
         from feasible.catalogue.field import TD3
 
         noise = _tenth(spec)
-        width = 2 * float(np.mean(noise))
+        alike = len(set(noise)) == 1
+        width = 2 * float(np.mean(noise)) if alike else tuple(2 * deviation for deviation in noise)
         return DDPG(rule=rule(spec), noise=noise, target_noise=width, warmup=1_000, **{**TD3, **settings})  # pyright: ignore[reportArgumentType]
 
     return make
