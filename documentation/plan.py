@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from feasible.algorithms.description import Plain
-from feasible.catalogue.recommended import CHOICES, ELSEWHERE
+from feasible.catalogue.recommended import CHOICES, TUNED
 from feasible.catalogue.registry import TASKS as KNOWN_TASKS
 
 METHODS = (
@@ -95,9 +95,9 @@ class Stage:
 
 
 CANDIDATES: Mapping[str, Entry] = {
-    "td3-radial, tuned": Entry("td3-radial", ("tuned",), ELSEWHERE.changes),
+    "td3-radial, tuned": Entry("td3-radial", ("tuned",), TUNED),
     "td3-projected-gradient, tuned": Entry(
-        "td3-projected-gradient", ("tuned",), {**ELSEWHERE.changes, "projected_gradient_margin": 0.1}
+        "td3-projected-gradient", ("tuned",), {**TUNED, "projected_gradient_margin": 0.1}
     ),
 }
 """With a longer warm-up, normalised observations and an averaged policy."""
@@ -162,6 +162,19 @@ STUDY = Stage(
     {"halfcheetah-ma": 100_000},
 )
 """Which of the changes does it, where they do most."""
+UNITS = Stage(
+    {
+        "td3-radial": Entry("td3-radial"),
+        "td3-radial, tuned": CANDIDATES["td3-radial, tuned"],
+        "td3-radial, raw, critic in the box": Entry(
+            "td3-radial", ("tuned-raw",), {**TUNED, "normalised": False, "critic_units": "box"}
+        ),
+    },
+    ("nsfnet", "portfolio"),
+    SEEDS,
+    {"nsfnet": STEPS, "portfolio": 200_000},
+)
+"""What critics in units of the action box do where that is not -1 to 1, with raw observations."""
 _FASTER: Mapping[str, Plain] = {"actor_rate": 1e-3, "target_ratio": 0.005}
 _SLOWER: Mapping[str, Plain] = {"actor_rate": 1e-4, "target_ratio": 0.001}
 BASE = Stage(
@@ -184,6 +197,7 @@ STAGES: Mapping[str, Stage] = {
     "reached": REACHED,
     "relative": RELATIVE,
     "scaled": SCALED,
+    "units": UNITS,
     "smoke": SMOKE,
     "base": BASE,
 }

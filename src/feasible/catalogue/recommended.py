@@ -1,7 +1,7 @@
 """`recommended`: the method and settings that we recommend on a task; `docs/recommended.md` says why."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from feasible.algorithms.description import Plain
 from feasible.catalogue.task import DEFAULT
@@ -17,8 +17,10 @@ class Choice:
     """In which it was compared; what is compared with it is trained in it, too."""
 
 
-ELSEWHERE = Choice("td3-radial", {"averaged": True, "normalised": True, "warmup": 10_000})
-"""On every task but those below, and on yours."""
+TUNED: Mapping[str, Plain] = {"averaged": True, "normalised": True, "warmup": 10_000}
+"""As compared with the methods of the field, with critics that see actions as they are."""
+ELSEWHERE = Choice("td3-radial", {**TUNED, "critic_units": "box"})
+"""On every task but those below, and on yours. In an action box of -1 to 1 the units make no difference."""
 _ON_NSFNET: Mapping[str, Plain] = {
     "actor_interval": 10,
     "averaged": True,
@@ -29,7 +31,7 @@ _ON_NSFNET: Mapping[str, Plain] = {
 }
 CHOICES: Mapping[str, Choice] = {
     "bss-3": Choice("fwpo", preset="fair"),
-    "bss-5": replace(ELSEWHERE, changes={**ELSEWHERE.changes, "relative_to": [5, 6, 7, 8, 9]}),
+    "bss-5": Choice("td3-radial", {**TUNED, "relative_to": [5, 6, 7, 8, 9]}),
     "nsfnet": Choice("nfwpo", _ON_NSFNET, preset="fair"),
     "portfolio": Choice("aram"),
 }
