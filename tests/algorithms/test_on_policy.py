@@ -14,6 +14,8 @@ from feasible.algorithms.focops import FOCOPS
 from feasible.algorithms.gaussian import GaussianPolicy, Normal
 from feasible.algorithms.on_policy import Batch, OnPolicy, OnPolicyState
 from feasible.algorithms.ppo import PPO
+from feasible.algorithms.rollout import Step as RolloutStep
+from feasible.algorithms.rollout import broken_off, no_rollout, record, steps
 from feasible.algorithms.trpo import TRPO, fisher_product
 from feasible.sets import Ball, Box
 
@@ -322,3 +324,16 @@ def test_settings_that_do_not_go_together_are_named() -> None:
         replace(KINDS[0], warmup=5).init(jax.random.key(0), BOX)
     with pytest.raises(ValueError, match=r"PPO: reward_scale must be above 0, not -1: rewards are divided by it\."):
         replace(KINDS[0], reward_scale=-1).init(jax.random.key(0), BOX)
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_episodes_that_are_given_up_end_in_the_rollout(copies: int) -> None:
+    """So that nothing of what follows a reset between two calls of `learn` is credited to what came before."""
+    rollout = no_rollout(6, 1, 1, 1, jnp.dtype("float64"))
+    assert not broken_off(rollout, copies).rows.any()
+    one, no = jnp.ones(1), jnp.zeros((), bool)
+    for _ in range(8):  # the last two rows overwrite the first two
+        rollout = record(rollout, RolloutStep(one, one, one, one, one, jnp.zeros(0), no, no))
+    taken = steps(broken_off(rollout, copies), 1, 1, 1)
+    assert np.flatnonzero(np.asarray(taken.ended)).tolist() == ([1] if copies == 1 else [0, 1])
+    assert not taken.terminated.any()

@@ -179,6 +179,10 @@ class Algorithm(eqx.Module, Generic[State]):
     def observe(self, state: State, spec: Spec, transition: Transition) -> State:
         """The state that has seen the transition: stored for later, or learned from at once."""
 
+    def broken_off(self, state: State) -> State:
+        """The state when running episodes are given up: no transition leads from what was seen to what is seen next."""
+        return state
+
     @abstractmethod
     def update(self, state: State, spec: Spec, key: PRNGKeyArray, due: frozenset[str]) -> tuple[State, Metrics]:
         """The state after the parts of the update that are due, and what is to be reported of them."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
@@ -12,7 +13,7 @@ from feasible.algorithms.adam import adam_step
 from feasible.algorithms.advantages import advantages, standardised
 from feasible.algorithms.base import Algorithm, Metrics, State
 from feasible.algorithms.nets import Hidden, Perceptron
-from feasible.algorithms.rollout import Step
+from feasible.algorithms.rollout import Rollout, Step, broken_off
 from feasible.algorithms.statistics import Statistics
 
 Critics = tuple[Perceptron, ...]
@@ -69,6 +70,10 @@ class FromRollouts(Algorithm[State]):
             )
         if self.minibatch > self.horizon:
             raise ValueError(f"{name}: minibatch must be at most horizon = {self.horizon}, not {self.minibatch}.")
+
+    def broken_off(self, state: State) -> State:
+        rollout: Rollout = state.rollout  # pyright: ignore[reportAttributeAccessIssue] -- every state of these has one
+        return eqx.tree_at(lambda s: s.rollout, state, broken_off(rollout, self.copies))
 
     def seen(self, statistics: Statistics, obs: Float[Array, " o"]) -> Float[Array, " o"]:
         """The observation as the networks see it."""

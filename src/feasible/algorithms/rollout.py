@@ -47,6 +47,14 @@ def record(rollout: Rollout, step: Step) -> Rollout:
     return Rollout(jax.lax.dynamic_update_slice(rollout.rows, row, (place, jnp.zeros_like(place))), rollout.count + 1)
 
 
+def broken_off(rollout: Rollout, copies: int) -> Rollout:
+    """The rollout whose latest row of each copy is the last of its episode, which did not terminate."""
+    length = rollout.rows.shape[0]
+    latest = (rollout.count - 1 - jnp.arange(copies, dtype=rollout.count.dtype)) % length
+    ended = rollout.rows.at[latest, -1].set(1.0)
+    return Rollout(jnp.where(rollout.count > 0, ended, rollout.rows), rollout.count)
+
+
 def steps(rollout: Rollout, copies: int, observation_size: int, sample_size: int, context: int = 0) -> Step:
     """A full rollout by time and copy."""
     o, n = observation_size, sample_size

@@ -66,8 +66,9 @@ class Step(Generic[State]):
     def begin(self, carry: Carry[State], obs: Float[Array, "*c o"], *, warm: bool) -> Result[State]:
         """The carry at the first observation of an episode that no transition led to."""
         act_key = jax.random.fold_in(jax.random.wrap_key_data(carry.key), carry.step)
-        decision = self._choose(carry.algorithm, obs, act_key, warm=warm)
-        return Carry(carry.algorithm, obs, decision, carry.key, carry.step), self._judge(obs, decision), {}
+        state = self.algorithm.broken_off(carry.algorithm)
+        decision = self._choose(state, obs, act_key, warm=warm)
+        return Carry(state, obs, decision, carry.key, carry.step), self._judge(obs, decision), {}
 
     @full_precision
     def advance(self, carry: Carry[State], packet: Float[Array, "*c packet"], *, due: Due, warm: bool) -> Result[State]:
