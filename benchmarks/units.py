@@ -46,7 +46,7 @@ def made(middle: float, half: float) -> ConstrainedEnv:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--algos", nargs="+", metavar="NAME", default=["td3-radial", "td3-nfwpo", "sac-radial"])
+    parser.add_argument("--algos", nargs="+", metavar="NAME", default=["td3-radial", "td3-nfwpo"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=2_000)
     given = parser.parse_args()

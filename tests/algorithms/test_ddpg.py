@@ -421,6 +421,21 @@ def test_with_critics_in_units_of_the_box_an_update_has_no_unit(map: Literal["pr
         np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
 
 
+def test_in_a_box_of_minus_one_to_one_the_units_of_critics_are_the_same() -> None:
+    """To the last bit, in float32."""
+    one = jnp.ones(2, jnp.float32)
+    spec, known = Spec(3, -one, one, lambda obs: Ball(jnp.zeros(2, jnp.float32), 0.6)), []
+    rng = np.random.default_rng(0)
+    made = [random_transition(rng, spec, terminated=False, truncated=False) for _ in range(20)]
+    for units in ("action", "box"):
+        algorithm = small(PolicyGradient(), twin=True, target_noise=0.2, map="radial", critic_units=units)
+        state = stored(algorithm, spec, new(algorithm, spec), made)
+        update = jax.jit(lambda state, a=algorithm: a.update(state, spec, jax.random.key(1), BOTH))
+        known.append(jax.tree.leaves(update(update(state)[0])))
+    for one, other in zip(*known, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_the_penalty_is_the_mean_distance_of_outputs_from_their_sets() -> None:
     """Of the gradient with respect to the last bias, by differences of distances that NumPy knows."""
     plain, penalised = small(PolicyGradient(), output="linear"), small(PolicyGradient(), output="linear", penalty=0.7)

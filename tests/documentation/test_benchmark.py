@@ -162,7 +162,10 @@ def test_a_candidate_is_shown_at_the_last_steps_that_it_has_reached(found: Bench
 def test_a_candidate_is_trained_with_its_changes() -> None:
     (config,) = missing(Benchmark([], WORST, replace(CHOICE, seeds=(7,))), ["reacher"], ["td3-radial, tuned"])
     assert (config.algo, config.variant, config.seed) == ("td3-radial", "tuned", 7)
-    assert config.algorithm == configure("reacher", "recommended", 7).algorithm
+    # Recommended but for the units that critics see, which are the same in this task's box.
+    trained, recommended = config.algorithm, configure("reacher", "recommended", 7).algorithm
+    assert isinstance(trained, dict)
+    assert {**trained, "critic_units": "box"} == recommended
 
 
 def test_the_last_stage_has_full_length_and_a_cut_leaves_shorter_tasks_alone() -> None:
