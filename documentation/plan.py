@@ -150,12 +150,14 @@ SMOKE = Stage(
     SEEDS[:1],
     dict.fromkeys(TASKS, 100_000),
 )
+_RAW = Entry("td3-radial", ("tuned-raw",), {**TUNED, "normalised": False, "critic_units": "box"})
 STUDY = Stage(
     {
         "td3-radial": Entry("td3-radial"),
         "td3-radial, warm-up of 10,000": Entry("td3-radial", ("warm-up",), {"warmup": 10_000}),
         "td3-radial, normalised": Entry("td3-radial", ("normalised",), {"normalised": True}),
         "td3-radial, tuned": CANDIDATES["td3-radial, tuned"],
+        "td3-radial, tuned, raw": _RAW,
     },
     ("halfcheetah-ma",),
     SEEDS,
@@ -166,9 +168,7 @@ UNITS = Stage(
     {
         "td3-radial": Entry("td3-radial"),
         "td3-radial, tuned": CANDIDATES["td3-radial, tuned"],
-        "td3-radial, raw, critic in the box": Entry(
-            "td3-radial", ("tuned-raw",), {**TUNED, "normalised": False, "critic_units": "box"}
-        ),
+        "td3-radial, raw, critic in the box": _RAW,
     },
     ("nsfnet", "portfolio"),
     SEEDS,
