@@ -15,11 +15,8 @@ def spec_of(env: ConstrainedEnv | ConstrainedVectorEnv) -> Spec:
     """The spec of a constrained environment or of one of its copies, or a sentence that says what does not fit."""
     if isinstance(env, ConstrainedVectorEnv):
         observations, actions = env.single_observation_space, env.single_action_space
-        copies = env.env.unwrapped
-        singles = getattr(copies, "envs", None)  # where the copies are no more than these
-        length = time_limit(singles[0]) if singles else getattr(copies, "episode_length", None)
     else:
-        observations, actions, length = env.observation_space, env.action_space, time_limit(env.env)
+        observations, actions = env.observation_space, env.action_space
     layout = layout_of(observations)
     if not isinstance(actions, gym.spaces.Box) or len(actions.shape) != 1:
         raise ValueError(f"env: the action space must be a one-dimensional Box, got {actions}.")
@@ -30,7 +27,16 @@ def spec_of(env: ConstrainedEnv | ConstrainedVectorEnv) -> Spec:
         )
     low, high = (jnp.asarray(bound, jnp.float32) for bound in (actions.low, actions.high))
     size = layout.size if layout is not None else flatdim(observations)
-    return Spec(size, low, high, env.constraint, length, layout)
+    return Spec(size, low, high, env.constraint, episode_length(env), layout)
+
+
+def episode_length(env: ConstrainedEnv | ConstrainedVectorEnv) -> int | None:
+    """Steps after which an episode of the environment, or of a copy, is cut off, where it says so."""
+    if not isinstance(env, ConstrainedVectorEnv):
+        return time_limit(env.env)
+    copies = env.env.unwrapped
+    singles = getattr(copies, "envs", None)  # where the copies are no more than these
+    return time_limit(singles[0]) if singles else getattr(copies, "episode_length", None)
 
 
 def time_limit(env: gym.Env) -> int | None:

@@ -19,7 +19,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from feasible.constraints.action_box import one_dimensional
-from feasible.constraints.states import State, restorable, restore, saved
+from feasible.constraints.states import State, restorable, restore, saved, wrappers_of
 from feasible.constraints.wrappers import ConstrainedEnv, ConstrainedVectorEnv
 
 LAST = "last_action"  # its name in a Dict and in saved states
@@ -150,13 +150,11 @@ def remember_action(env: gym.Env | VectorEnv, first: ArrayLike | None = None) ->
 
 def _actions(env: gym.Env | VectorEnv, actions: gym.Space) -> gym.spaces.Box:
     """The action space, or a sentence that says what does not fit."""
-    while isinstance(env, gym.Wrapper | VectorWrapper):
-        if isinstance(env, ConstrainedEnv | ConstrainedVectorEnv):
-            raise ValueError(
-                "remember_action: the environment is constrained already; remember the action inside, as in "
-                "constrain(remember_action(env), constraint): what arrives there is executed, and constraints see it."
-            )
-        env = env.env
+    if any(isinstance(wrapper, ConstrainedEnv | ConstrainedVectorEnv) for wrapper in wrappers_of(env)):
+        raise ValueError(
+            "remember_action: the environment is constrained already; remember the action inside, as in "
+            "constrain(remember_action(env), constraint): what arrives there is executed, and constraints see it."
+        )
     return one_dimensional(actions, "remember_action: the action space")
 
 

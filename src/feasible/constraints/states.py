@@ -4,12 +4,12 @@ An environment that can be saved has `get_state` and `set_state`, which give and
 Limits of time around it are saved with it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv, VectorWrapper
 from gymnasium.wrappers import DelayObservation, FrameStackObservation, TimeAwareObservation, TimeLimit
 from numpy.typing import NDArray
 
@@ -28,11 +28,8 @@ def restorable(env: gym.Env | VectorEnv) -> bool:
         return hasattr(env, "get_state") or (isinstance(env, SyncVectorEnv) and all(map(restorable, env.envs)))
     if not (env.has_wrapper_attr("get_state") and env.has_wrapper_attr("set_state")):
         return False
-    inner = env
-    while isinstance(inner, gym.Wrapper):
-        if isinstance(inner, REMEMBERING):
-            return False
-        inner = inner.env
+    if any(isinstance(wrapper, REMEMBERING) for wrapper in wrappers_of(env)):
+        return False
     state = env.get_wrapper_attr("get_state")()
     return isinstance(state, dict) and all(isinstance(value, np.ndarray) for value in state.values())
 
@@ -72,8 +69,11 @@ def restore(env: gym.Env | VectorEnv, state: Mapping[str, NDArray]) -> None:
 
 def time_limits(env: gym.Env) -> list[tuple[int, TimeLimit]]:
     """The wrappers that limit an episode's steps, numbered from the outermost."""
-    found: list[TimeLimit] = []
-    while isinstance(env, gym.Wrapper):
-        found += [env] if isinstance(env, TimeLimit) else []
+    return list(enumerate(wrapper for wrapper in wrappers_of(env) if isinstance(wrapper, TimeLimit)))
+
+
+def wrappers_of(env: gym.Env | VectorEnv) -> Iterator[gym.Wrapper | VectorWrapper]:
+    """The wrappers around an environment or a vector, from the outermost."""
+    while isinstance(env, gym.Wrapper | VectorWrapper):
+        yield env
         env = env.env
-    return list(enumerate(found))

@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.spaces.utils import flatdim
 from jaxtyping import Array, Bool, Float, PyTree
 
-from feasible.algorithms.spec import spec_of
+from feasible.algorithms.spec import episode_length
 from feasible.constraints import ConstrainedVectorEnv, Judge
 from feasible.constraints.action_box import handed_over
 from feasible.constraints.outcomes import flattened_copies, restarted_copies, stepped_copies
@@ -117,7 +117,7 @@ def play(
     """
     simulator, judge = env.env, Judge(env.constraint, "raise", batched=False)
     form, step = env.layout or simulator.observation_space.shape, 0
-    wire, longest = Wire(0, flatdim(simulator.single_action_space)), spec_of(env).episode_length or LONGEST
+    wire, longest = Wire(0, flatdim(simulator.single_action_space)), episode_length(env) or LONGEST
     obs, _ = restarted_copies(simulator, form, step, seed=seeds)
     returns, largest = np.zeros(len(seeds)), np.zeros(len(seeds))
     given_up = np.zeros(len(seeds), bool) if left_out is None else left_out.copy()

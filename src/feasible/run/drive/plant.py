@@ -26,7 +26,7 @@ from feasible.constraints.outcomes import (
     stepped,
     stepped_copies,
 )
-from feasible.constraints.states import State, restorable, restore, saved
+from feasible.constraints.states import State, restorable, restore, saved, wrappers_of
 from feasible.errors import InvalidStepError
 from feasible.run.drive.faults import NotFiniteError, finite, observed_fault
 from feasible.run.drive.wire import Wire, wire_of
@@ -145,6 +145,7 @@ class SinglePlant(Plant[gym.Env]):
     def __init__(self, env: ConstrainedEnv):
         super().__init__(env)
         self.env, self._form = env.env, self._layout or (self.spec.observation_size,)
+        self._actions = self.env.action_space
         self._saves = False
         self._beginning: int | None = None
         """The seed of the running episode, before its first step, where it is known."""
@@ -155,7 +156,7 @@ class SinglePlant(Plant[gym.Env]):
         return np.asarray(flattened(obs, self._form, step))[None]
 
     def step(self, actions: Float[np.ndarray, "1 n"], step: int) -> Steps:
-        action = handed_over(actions[0], self.env.action_space)
+        action = handed_over(actions[0], self._actions)
         next_obs, reward, terminated, truncated, _ = stepped(self.env, action, self._form, step)
         next_obs = flattened(next_obs, self._form, step)
         seen, ended, self._beginning = next_obs, bool(terminated or truncated), None
@@ -197,7 +198,7 @@ class VectorPlant(Plant[VectorEnv]):
     def __init__(self, env: ConstrainedVectorEnv):
         self._resets = _autoreset(env) != AutoresetMode.SAME_STEP
         super().__init__(env)
-        self.env, self.copies = env.env, env.num_envs
+        self.env, self.copies, self._actions = env.env, env.num_envs, env.action_space
         self._form = self._layout or (self.copies, self.spec.observation_size)
 
     def _restart(self, seeds: Sequence[int], step: int) -> NDArray:
@@ -205,7 +206,7 @@ class VectorPlant(Plant[VectorEnv]):
         return flattened_copies(seen, self._form, self.copies, step)
 
     def step(self, actions: Float[np.ndarray, "copies n"], step: int) -> Steps:
-        actions = handed_over(actions, self.env.action_space)
+        actions = handed_over(actions, self._actions)
         seen, rewards, terminated, truncated, infos = stepped_copies(self.env, actions, self._form, step)
         seen = flattened_copies(seen, self._form, self.copies, step)
         packets = self.wire.pack(self.copies, seen, seen, rewards, terminated, truncated)
@@ -257,14 +258,11 @@ def plant_of(env: gym.Env | ConstrainedVectorEnv) -> SinglePlant | VectorPlant:
             "env: the environment states no constraint; wrap it with feasible.constrain(env, constraint), with all "
             "other wrappers inside, or use feasible.make(task)."
         )
-    inner = env.env
-    while isinstance(inner, gym.Wrapper):
-        if isinstance(inner, ConstrainedEnv):
-            raise ValueError(
-                "env: the environment is constrained twice, and an agent knows one constraint; constrain it once, by "
-                "the intersection of both sets, a & b."
-            )
-        inner = inner.env
+    if any(isinstance(wrapper, ConstrainedEnv) for wrapper in wrappers_of(env.env)):
+        raise ValueError(
+            "env: the environment is constrained twice, and an agent knows one constraint; constrain it once, by "
+            "the intersection of both sets, a & b."
+        )
     return SinglePlant(env)
 
 
