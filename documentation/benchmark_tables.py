@@ -7,7 +7,7 @@ import numpy as np
 
 from documentation.benchmark import DRAWS, Benchmark, Cell, benchmark, compared, decided
 from documentation.outcomes import number
-from documentation.plan import CANDIDATES, DIVERGED, METHODS, STAGES, STEPS
+from documentation.plan import CANDIDATES, CHOSEN, DIVERGED, METHODS, STAGES, STEPS
 from documentation.results import markdown
 from feasible.catalogue.registry import METHODS as KNOWN
 from feasible.report.statistics import Estimate, interquartile_mean_interval
@@ -138,7 +138,7 @@ def choice_table(found: Benchmark) -> str:
 
 
 def candidates_table(stages: Sequence[Benchmark], best_of: str) -> str:
-    """Rows are tasks, each at the last of the numbers of steps at which one of the candidates is complete.
+    """Rows are tasks, each at the last of the numbers of steps at which the chosen candidate is complete, or else any.
 
     Columns: the best of the stage's methods, and of each candidate its score, its place on the scale with the lower 95%
     end of its difference from the best, and its infeasible proposals with and without exploration.
@@ -149,7 +149,7 @@ def candidates_table(stages: Sequence[Benchmark], best_of: str) -> str:
         if not done:
             rows.append([f"`{task}`", *["missing"] * (2 + len(candidates))])
             continue
-        found = max(done, key=lambda found: found.stage.steps[task])
+        found = max(done, key=lambda found: (task in found.tasks_of(CHOSEN), found.stage.steps[task]))
         leader = found.leaders[task]
         best = f"{_score(found.complete[task, leader])}, `{leader}`"
         own = [_candidate(found, found.cells[task, method]) for method in candidates]

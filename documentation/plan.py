@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from feasible.algorithms.description import Plain
-from feasible.catalogue.recommended import CHOICES, TUNED
+from feasible.catalogue.recommended import CHOICES, TUNED, TUNED_RAW
 from feasible.catalogue.registry import TASKS as KNOWN_TASKS
 
 METHODS = (
@@ -94,13 +94,16 @@ class Stage:
         return replace(self, steps={task: min(own, steps) for task, own in self.steps.items()})
 
 
+RAW = "td3-radial, tuned, raw"
+"""With raw observations."""
 CANDIDATES: Mapping[str, Entry] = {
     "td3-radial, tuned": Entry("td3-radial", ("tuned",), TUNED),
     "td3-projected-gradient, tuned": Entry(
         "td3-projected-gradient", ("tuned",), {**TUNED, "projected_gradient_margin": 0.1}
     ),
+    RAW: Entry("td3-radial", ("tuned-raw",), TUNED_RAW),
 }
-"""With a longer warm-up, normalised observations and an averaged policy."""
+"""With a longer warm-up, an averaged policy, and normalised observations or critics in units of the action box."""
 CHOSEN = "td3-radial, tuned"
 """The candidate that is recommended."""
 _SELECTED = {method: Entry(method) for method in METHODS}
@@ -118,8 +121,6 @@ FINAL = Stage(
     range(5),
     {task: KNOWN_TASKS[task].steps for task in _TELLING},
 )
-REACHED = replace(FINAL, steps={**FINAL.steps, "nsfnet": 400_000})
-"""Stage 2 as far as all of its methods have come."""
 RELATIVE = Stage(
     {
         CHOSEN: FINAL.entries[CHOSEN],
@@ -130,6 +131,13 @@ RELATIVE = Stage(
     FINAL.steps,
 )
 """The chosen one with outputs relative to the present allocation, beside the same without it."""
+SEEN_RAW = Stage(
+    {CHOSEN: FINAL.entries[CHOSEN], RAW: replace(CANDIDATES[RAW], variants=("tuned-raw-final",))},
+    ("nsfnet", "portfolio"),
+    FINAL.seeds,
+    FINAL.steps,
+)
+"""The chosen one and that with raw observations, where observations hardly change."""
 _BY_100 = "rewards by 100"
 SCALED = Stage(
     {
@@ -150,14 +158,13 @@ SMOKE = Stage(
     SEEDS[:1],
     dict.fromkeys(TASKS, 100_000),
 )
-_RAW = Entry("td3-radial", ("tuned-raw",), {**TUNED, "normalised": False, "critic_units": "box"})
 STUDY = Stage(
     {
         "td3-radial": Entry("td3-radial"),
         "td3-radial, warm-up of 10,000": Entry("td3-radial", ("warm-up",), {"warmup": 10_000}),
         "td3-radial, normalised": Entry("td3-radial", ("normalised",), {"normalised": True}),
         "td3-radial, tuned": CANDIDATES["td3-radial, tuned"],
-        "td3-radial, tuned, raw": _RAW,
+        RAW: CANDIDATES[RAW],
     },
     ("halfcheetah-ma",),
     SEEDS,
@@ -168,7 +175,7 @@ UNITS = Stage(
     {
         "td3-radial": Entry("td3-radial"),
         "td3-radial, tuned": CANDIDATES["td3-radial, tuned"],
-        "td3-radial, raw, critic in the box": _RAW,
+        RAW: CANDIDATES[RAW],
     },
     ("nsfnet", "portfolio"),
     SEEDS,
@@ -194,8 +201,8 @@ STAGES: Mapping[str, Stage] = {
     "choice": CHOICE,
     "study": STUDY,
     "final": FINAL,
-    "reached": REACHED,
     "relative": RELATIVE,
+    "raw": SEEN_RAW,
     "scaled": SCALED,
     "units": UNITS,
     "smoke": SMOKE,

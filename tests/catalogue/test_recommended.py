@@ -27,7 +27,7 @@ THE_ONE = {"averaged": True, "critic_units": "box", "normalised": True, "warmup"
 def test_every_task_has_a_recommended_run(task: str) -> None:
     config = configure(task, "recommended", 3)
     assert config.algorithm == describe(build_algorithm(config.algorithm))
-    others = {"bss-3": ("fwpo", "fair"), "nsfnet": ("nfwpo", "fair"), "portfolio": ("aram", "default")}
+    others = {"bss-3": ("fwpo", "fair"), "nsfnet": ("nfwpo", "fair")}
     assert (config.algo, config.preset) == others.get(task, ("td3-radial", "default"))
 
 

@@ -146,17 +146,22 @@ def test_candidates_are_told_by_their_variant_and_do_not_move_the_scale(found: B
     assert row(choice_table(beside), "`td3-radial, tuned`")[:2] == ["1", "1"]
 
 
-def test_a_candidate_is_shown_at_the_last_steps_that_it_has_reached(found: Benchmark, candidate: list[Run]) -> None:
+def test_candidates_are_shown_at_the_last_steps_that_the_chosen_one_has_reached(
+    found: Benchmark, candidate: list[Run]
+) -> None:
     """Nine evaluations before 270,000 steps are a tenth to nine tenths of the end: 4,000, the leader's 2,000."""
     runs = [*(run for cell in found.cells.values() for run in cell.runs), *candidate]
     stages = [Benchmark(runs, WORST, CHOICE.cut(steps), least=2) for steps in (300_000, 270_000, 30_000)]
     table = candidates_table(stages, "best")
-    steps, best, radial, gradient = row(table, "`reacher`")
+    steps, best, radial, gradient, raw = row(table, "`reacher`")
     assert (steps, best) == ("270,000", "2,000 ± 816, `td3-alpha`")
     assert radial.startswith(f"4,000 ± 0.00; {4_100 / 2_100:.2f} (+")
     assert radial.endswith("; 25.0% / 12.5%")
-    assert gradient == "missing"
-    assert row(table, "`bss-5`") == ["missing"] * 4
+    assert gradient == raw == "missing"
+    assert row(table, "`bss-5`") == ["missing"] * 5
+    longer = [made("reacher", "td3-radial", seed, 5_000.0, variant="tuned-raw") for seed in SEEDS]
+    stages = [Benchmark([*runs, *longer], WORST, CHOICE.cut(steps), least=2) for steps in (300_000, 270_000)]
+    assert row(candidates_table(stages, "best"), "`reacher`")[0] == "270,000"
 
 
 def test_a_candidate_is_trained_with_its_changes() -> None:

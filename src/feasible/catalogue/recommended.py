@@ -19,6 +19,8 @@ class Choice:
 
 TUNED: Mapping[str, Plain] = {"averaged": True, "normalised": True, "warmup": 10_000}
 """As compared with the methods of the field, with critics that see actions as they are."""
+TUNED_RAW: Mapping[str, Plain] = {**TUNED, "normalised": False, "critic_units": "box"}
+"""With raw observations and critics in units of the action box, for observations that hardly change."""
 ELSEWHERE = Choice("td3-radial", {**TUNED, "critic_units": "box"})
 """On every task but those below, and on yours. In an action box of -1 to 1 the units make no difference."""
 _ON_NSFNET: Mapping[str, Plain] = {
@@ -33,10 +35,10 @@ CHOICES: Mapping[str, Choice] = {
     "bss-3": Choice("fwpo", preset="fair"),
     "bss-5": Choice("td3-radial", {**TUNED, "relative_to": [5, 6, 7, 8, 9]}),
     "nsfnet": Choice("nfwpo", _ON_NSFNET, preset="fair"),
-    "portfolio": Choice("aram"),
+    "portfolio": Choice("td3-radial", TUNED_RAW),
 }
-"""By task: where networks are not needed, where it goes out from the present bikes (which follow the demand), and where
-it fails."""
+"""By task: where networks are not needed, where it goes out from the present bikes (which follow the demand), where it
+fails, and where it sees raw observations."""
 
 
 def choice_on(task: str) -> Choice:
