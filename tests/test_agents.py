@@ -207,6 +207,54 @@ def test_evaluation_is_a_plain_loop(trained: Agent) -> None:
     np.testing.assert_allclose(found.returns, returns, rtol=1e-4)
 
 
+def test_an_environment_of_other_sizes_is_not_evaluated(trained: Agent) -> None:
+    def pendulum() -> gym.Env:
+        return fs.constrain(gym.make("Pendulum-v1"), lambda obs: fs.sets.Box(-1.0, jnp.ones(1)))
+
+    with pytest.raises(ValueError, match="evaluate: the actions of env have 1 entries, those of the agent 2; pass"):
+        trained.evaluate(1, env=pendulum)
+
+
+def test_an_environment_of_other_observations_is_not_evaluated(trained: Agent) -> None:
+    class Wide(Drift):
+        def __init__(self):
+            super().__init__()
+            self.observation_space = gym.spaces.Box(-1.0, 1.0, (5,))
+
+    with pytest.raises(
+        ValueError, match="evaluate: the observations of env have 5 entries, those of the agent 3; pass"
+    ):
+        trained.evaluate(1, env=lambda: fs.constrain(Wide(), force))
+
+
+def test_numbers_of_numpy_are_those_of_python(trained: Agent, tmp_path: Path) -> None:
+    small = {name: np.array(value)[()] for name, value in SMALL.items()}
+    assert isinstance(small["warmup"], np.integer)
+    assert isinstance(small["actor_rate"], np.floating)
+    again = fs.NFWPO(drift(), seed=np.int64(0), noise=np.float64(TOY.noise), **small)  # pyright: ignore
+    counts = {"steps": np.int64(100), "eval_every": np.int32(50), "checkpoint_every": np.uint64(1_000)}
+    again.learn(**counts, episodes=np.int16(1), run=tmp_path / "run")  # pyright: ignore
+    assert again.algorithm == trained.algorithm
+    assert_equal_policies(again, trained)
+    assert again.evaluate(np.int64(2), seed=np.uint8(3)) == trained.evaluate(2, seed=3)  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("seed", "message"),
+    [
+        (-1, "seed must be a whole number of at least 0, not -1"),
+        (2**32, "seed must be a whole number of at most 4294967295, not 4294967296"),
+        ("3", "seed must be a whole number of at least 0, not '3'"),
+        (1.0, r"seed must be a whole number of at least 0, not 1\.0"),
+    ],
+)
+def test_a_seed_that_is_none_is_refused_at_once(seed: object, message: str, trained: Agent) -> None:
+    with pytest.raises(ValueError, match=message):
+        fs.NFWPO(drift(), seed=seed, **SMALL)  # pyright: ignore
+    with pytest.raises(ValueError, match=f"evaluate: {message}"):
+        trained.evaluate(1, seed=seed)  # pyright: ignore
+
+
 def test_evaluating_does_not_disturb_learning(trained: Agent) -> None:
     watched = fs.NFWPO(drift(), seed=0, noise=TOY.noise, **SMALL)
     for _ in range(4):

@@ -15,6 +15,7 @@ import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
+from gymnasium.spaces.utils import flatdim
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from jaxtyping import Array, PyTree
@@ -34,6 +35,7 @@ from feasible.algorithms.settings import (
     ThroughProjectionSettings,
     TRPOSettings,
 )
+from feasible.algorithms.spec import observation_size
 from feasible.catalogue.keywords import Documented, parameters
 from feasible.catalogue.recommended import ELSEWHERE
 from feasible.catalogue.registry import RECOMMENDED, find_method, name_of
@@ -55,6 +57,7 @@ from feasible.run.launch import variant_of
 from feasible.run.learning import EVAL_EVERY, Wanted, configured, folder_for, learn
 from feasible.run.policy import load_policy, save_policy
 from feasible.run.train import Outcome, train_on
+from feasible.run.validity import WHOLE, check_whole
 from feasible.run.watch import Line, Logged, Watcher, Watchers
 
 Callback = Callable[[int, Mapping[str, float | list[float]], "Agent"], bool | None]
@@ -73,10 +76,10 @@ class Agent:
         seed: int,
         policy: PyTree[Array] | None = None,
     ):
-        self.env, self.algorithm, self.seed = env, algorithm, seed
+        self.env, self.algorithm, self.seed = env, algorithm, check_whole("seed", seed, *WHOLE["seed"])
         self._spec, self._loaded = _spec(env), policy
         self._act = compiled_policy(algorithm, self._spec)
-        self._driver = Lone(algorithm, plant_of(env), seed) if policy is None else None
+        self._driver = Lone(algorithm, plant_of(env), self.seed) if policy is None else None
         self._run: Path | None = None
         self._method: str = getattr(type(self), "method", "")
         """The method's name in the catalogue, where it has one."""
@@ -139,8 +142,7 @@ class Agent:
         driver = self._driver
         if driver is None:
             raise ValueError("learn: an agent that was loaded from a file holds its policy only; train a new one.")
-        if steps < 0:
-            raise ValueError(f"learn: steps must be at least 0, not {steps}.")
+        steps = check_whole("learn: steps", steps, 0, WHOLE["steps"][1])
         copies = self.algorithm.environments
         if steps % copies:
             raise ValueError(f"learn: steps must be a multiple of the {copies} copies of the environment, not {steps}.")
@@ -148,9 +150,15 @@ class Agent:
             if not driver.started:
                 driver.start()
             return self
+        episodes = check_whole("episodes", episodes, *WHOLE["episodes"])
+        checkpoint_every = check_whole("checkpoint_every", checkpoint_every, *WHOLE["checkpoint_every"])
+        if eval_every is not None:
+            every = check_whole("eval_every", eval_every, *WHOLE["eval_every"])
+        else:
+            every = None if run is None else max(1, EVAL_EVERY // copies) * copies
         wanted = Wanted(
             driver.step + steps,
-            eval_every if eval_every is not None or run is None else max(1, EVAL_EVERY // copies) * copies,
+            every,
             episodes,
             -(-checkpoint_every // copies) * copies,
             None if run is None else Path(run).resolve(),
@@ -234,8 +242,8 @@ class Agent:
 
         `env` replaces the agent's environment: pass an environment, or a function that makes one.
         """
-        if episodes < 1:
-            raise ValueError(f"evaluate: episodes must be at least 1, not {episodes}.")
+        episodes = check_whole("evaluate: episodes", episodes, *WHOLE["episodes"])
+        seed = check_whole("evaluate: seed", seed, *WHOLE["seed"])
         copies = self._episodes(episodes, env)
         try:
             return evaluate(self._act, self._policy, copies, evaluation_seeds(seed, self.step, episodes))
@@ -256,6 +264,8 @@ class Agent:
         make = _copier(self.env if env is None else env)
         makers = [(lambda: cast(ConstrainedEnv, make()).env) if env is None else make] * episodes
         copies = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
+        if env is not None:
+            _check_sizes(self._spec, copies)
         return ConstrainedVectorEnv(copies, self._spec.constraint)
 
     def _name(self) -> tuple[str, str, str, dict[str, object]]:
@@ -562,6 +572,18 @@ def load(path: str | Path, env: gym.Env) -> Agent:
 def _spec(env: gym.Env | ConstrainedVectorEnv) -> Spec:
     """What a method's defaults depend on."""
     return plant_of(env).spec
+
+
+def _check_sizes(own: Spec, env: VectorEnv) -> None:
+    """Refuse an environment whose observations or actions have another number of entries than the agent's."""
+    observation, action = observation_size(env.single_observation_space), flatdim(env.single_action_space)
+    sizes = ("observations", own.observation_size, observation), ("actions", own.action_size, action)
+    for what, here, there in sizes:
+        if here != there:
+            raise ValueError(
+                f"evaluate: the {what} of env have {there} entries, those of the agent {here}; pass an environment of "
+                "the kind that it was made for."
+            )
 
 
 def _named(env: Env) -> str:

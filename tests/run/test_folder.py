@@ -4,6 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
 
+import numpy as np
+
 from feasible.run.folder import RunFolder
 from feasible.run.launch import configure
 
@@ -28,3 +30,14 @@ def test_of_many_that_begin_the_same_run_at_once_one_does(tmp_path: Path) -> Non
     assert RunFolder(tmp_path / "run").config().steps == int(begun.split()[0])
     refusals = [words for words in said if words != begun]
     assert all("holds a run already: go on with `feasible resume" in words for words in refusals)
+
+
+def test_numbers_of_numpy_are_written_as_those_of_python(tmp_path: Path) -> None:
+    numbers = {"steps": 1_000, "eval_every": 500, "episodes": 2, "checkpoint_every": 250}
+    config = configure("reacher", "nfwpo", 3, changes={"batch_size": 32, "noise": 0.5}, **numbers)  # pyright: ignore
+    changes = {"batch_size": np.int64(32), "noise": np.float32(0.5)}
+    numpy = {name: np.uint16(number) for name, number in numbers.items()}
+    same = configure("reacher", "nfwpo", np.int64(3), changes=changes, variant=config.variant, **numpy)  # pyright: ignore
+    assert same == config
+    RunFolder(tmp_path / "run").create(same)
+    assert RunFolder(tmp_path / "run").config() == config

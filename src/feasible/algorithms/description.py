@@ -15,6 +15,8 @@ from itertools import pairwise
 from types import UnionType
 from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from feasible.algorithms.actor_rules import ActorRule
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.stable_baselines3 import our_way
@@ -216,7 +218,12 @@ def _check_range(name: str, value: object, owner: str) -> None:
 
 
 def _as_kept(value: object, hint: object) -> object:
-    """Lists as tuples, whole numbers as the floats that settings are: algorithms are compared and merged by them."""
+    """Lists as tuples, whole numbers as the floats that settings are: algorithms are compared and merged by them.
+
+    NumPy's numbers and arrays are those of Python.
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
     if isinstance(value, list):
         return tuple(value)
     return float(value) if type(value) is int and hint is float and abs(value) <= LARGEST else value

@@ -33,19 +33,22 @@ def configure(
         algo, preset, changes = choice.algo, preset or choice.preset, {**choice.changes, **(changes or {})}
     preset = preset or preset_for(known, algo)
     algorithm = algorithm_of(known, algo, preset, changes)
-    eval_every = check_whole("eval_every", _said(options.get("eval_every"), known.eval_every), *WHOLE["eval_every"])
+    numbers = {
+        "seed": seed,
+        "steps": _said(options.get("steps"), known.steps),
+        "eval_every": _said(options.get("eval_every"), known.eval_every),
+        "episodes": _said(options.get("episodes"), known.episodes),
+        "checkpoint_every": options.get("checkpoint_every", _in_rounds(10_000, algorithm)),
+    }
+    numbers = {name: check_whole(name, value, *WHOLE[name]) for name, value in numbers.items()}
     config = RunConfig(
         task=task,
         algo=algo,
-        seed=seed,
-        steps=_said(options.get("steps"), known.steps),
         preset=preset,
         algorithm=describe(algorithm),
-        eval_every=eval_every,
-        episodes=_said(options.get("episodes"), known.episodes),
-        log_every=min(_in_rounds(1_000, algorithm), eval_every),
-        checkpoint_every=options.get("checkpoint_every", _in_rounds(10_000, algorithm)),
+        log_every=min(_in_rounds(1_000, algorithm), numbers["eval_every"]),
         variant=options.get("variant") or variant_of(preset if preset != known.first_preset else "", changes or {}),
+        **numbers,
     )
     check_training(vars(config))
     return config

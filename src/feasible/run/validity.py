@@ -5,6 +5,8 @@ Every refusal is one sentence that begins with the field.
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from feasible.algorithms.base import Algorithm
 from feasible.algorithms.description import build_algorithm
 from feasible.catalogue.registry import find_task
@@ -67,7 +69,9 @@ def _check_there(described: Mapping[str, object], *names: str) -> None:
 
 
 def check_whole(name: str, value: object, least: int, most: int) -> int:
-    """The value, if it is a whole number between the two."""
+    """The value, if it is a whole number between the two, NumPy's as Python's."""
+    if isinstance(value, np.integer):
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, not {brief(value)}.")
     if value > most:
