@@ -182,6 +182,17 @@ UNITS = Stage(
     {"nsfnet": STEPS, "portfolio": 200_000},
 )
 """What critics in units of the action box do where that is not -1 to 1, with raw observations."""
+SHRUNK = replace(
+    SELECTION,
+    entries={
+        CHOSEN: CANDIDATES[CHOSEN],
+        RAW: CANDIDATES[RAW],
+        "td3-radial, tuned, shrunk": Entry(
+            "td3-radial", ("tuned-shrunk",), {**TUNED, "normalised": "shrunk", "critic_units": "box"}
+        ),
+    },
+)
+"""Candidates that differ in how they see observations; the last is to have what is good of the two others."""
 _FASTER: Mapping[str, Plain] = {"actor_rate": 1e-3, "target_ratio": 0.005}
 _SLOWER: Mapping[str, Plain] = {"actor_rate": 1e-4, "target_ratio": 0.001}
 BASE = Stage(
@@ -205,6 +216,7 @@ STAGES: Mapping[str, Stage] = {
     "raw": SEEN_RAW,
     "scaled": SCALED,
     "units": UNITS,
+    "shrunk": SHRUNK,
     "smoke": SMOKE,
     "base": BASE,
 }

@@ -168,6 +168,7 @@ def test_what_decides_shapes_keeps_agents_apart_and_numbers_do_not() -> None:
         {"actor_hidden": "leaky_relu"},
     )
     assert all(alike(replace(NFWPO, **changes)) != alike(NFWPO) for changes in apart)
+    assert len({alike(replace(NFWPO, normalised=how)) for how in (False, True, "shrunk")}) == 3  # pyright: ignore
     soft = AGENTS[SAC_AGENT]
     assert in_groups([soft, AGENTS[0], soft, AGENTS[3]]) == [0, 2, 1, 3]
 

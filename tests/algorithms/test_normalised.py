@@ -40,6 +40,7 @@ NORMALISED = DDPG(
     rule=PolicyGradient(), noise=0.1, batch_size=8, replay_size=64, hidden_layers=(8, 8), normalised=True, discount=0.9
 )
 SOFTLY = SAC(batch_size=8, replay_size=64, hidden_layers=(8,), normalised=True)
+SHRUNK = replace(NORMALISED, normalised="shrunk")
 BOTH: tuple[Algorithm, Algorithm] = (NORMALISED, SOFTLY)
 
 
@@ -68,15 +69,20 @@ def test_statistics_are_of_every_stored_observation_once(algorithm: Algorithm) -
         np.testing.assert_array_equal(left, right)
 
 
-def test_critic_loss_is_that_of_a_plain_loop_over_normalised_observations() -> None:
-    state = stored(NORMALISED, SPEC, new(NORMALISED, SPEC), transitions(20))
+@pytest.mark.parametrize(("algorithm", "least"), [(NORMALISED, 0.0), (SHRUNK, 1.0)], ids=["normalised", "shrunk"])
+def test_critic_loss_is_that_of_a_plain_loop_over_normalised_observations(algorithm: DDPG, least: float) -> None:
+    """Of the observations one entry has a deviation of 3, one of 0.3 and one of 0.03."""
+    sizes = np.array([1.0, 0.1, 0.01])
+    made = [replace(t, obs=sizes * t.obs, next_obs=sizes * t.next_obs) for t in transitions(20)]
+    state = stored(algorithm, SPEC, new(algorithm, SPEC), made)
     statistics = state.statistics
     assert statistics is not None
+    assert sorted(statistics.variance > 1.0) == [False, False, True]
     batch = jax.jit(lambda replay: draw(replay, 8, jax.random.key(1), SPEC))(state.replay)
     low, high = np.asarray(SPEC.low), np.asarray(SPEC.high)
 
     def x(obs: np.ndarray) -> np.ndarray:
-        return np.clip((obs - statistics.mean) / np.sqrt(statistics.variance + 1e-8), -5, 5)
+        return np.clip((obs - statistics.mean) / np.maximum(np.sqrt(statistics.variance + 1e-8), least), -5, 5)
 
     errors = []
     for obs, executed, next_obs, reward, goes_on in zip(
@@ -85,7 +91,7 @@ def test_critic_loss_is_that_of_a_plain_loop_over_normalised_observations() -> N
         action = in_ball(actor_output(state.target_actor, x(next_obs), low, high), radius(next_obs))
         target = reward + 0.9 * goes_on * critic_value(state.target_critic, x(next_obs), action)
         errors.append((critic_value(state.critic, x(obs), np.asarray(executed)) - target) ** 2)
-    loss, _ = jax.jit(NORMALISED.critic_loss)(state.critic, state, SPEC, batch, jax.random.key(2))
+    loss, _ = jax.jit(algorithm.critic_loss)(state.critic, state, SPEC, batch, jax.random.key(2))
     np.testing.assert_allclose(loss, np.mean(errors), rtol=1e-9)
 
 

@@ -12,6 +12,13 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
         "observation-variance": ("shift * (obs - mean)", "shift * shift"),
         "observation-clip": ("-LIMIT, LIMIT)", "-LIMIT, 2 * LIMIT)"),
     },
+    (
+        "algorithms/statistics.py",
+        "algorithms/test_normalised.py::test_critic_loss_is_that_of_a_plain_loop_over_normalised_observations",
+    ): {
+        "observation-shrunk": ('1.0 if normalised == "shrunk"', '0.0 if normalised == "shrunk"'),
+        "least-deviation": ("count, self.least)", "count)"),
+    },
     ("algorithms/conjugate_gradient.py", "algorithms/test_advantages.py::test_conjugate_gradient_is_a_dense_solve"): {
         "conjugate-direction": ("_ratio(left @ left, size)", "_ratio(size, left @ left)"),
     },

@@ -52,7 +52,7 @@ from feasible.algorithms.nets import two
 from feasible.algorithms.preferences import Preference, VectorCritic, VectorCritics, dirichlet, kept
 from feasible.algorithms.replay import Replay
 from feasible.algorithms.soft import SoftActorCritic
-from feasible.algorithms.statistics import Statistics, absorbed, no_statistics, seen
+from feasible.algorithms.statistics import Statistics, absorbed, seen, statistics_for
 
 DECAY_STEPS = 10_000
 
@@ -157,7 +157,7 @@ class ARAM(SoftActorCritic[ARAMState]):
             preference=jnp.stack([weight, 1.0 - weight]),
             preferences=dirichlet(first_key, self.copies, dtype),
             key=jax.random.key_data(key),
-            statistics=no_statistics(o, dtype) if self.normalised else None,
+            statistics=statistics_for(self.normalised, o, dtype),
         )
 
     def policy(self, state: ARAMState, *, explore: bool = False) -> ARAMPolicy:

@@ -33,7 +33,8 @@ evaluations and policy files, is the target actor, an exponential average of the
 updates, which is there anyway. The actor itself explores: learning is the same, bit for bit.
 
 With `normalised` all networks see x = (s - mean) / deviation, by running statistics of the stored transitions' s. The
-replay keeps s itself, seen by the statistics of the moment when it is drawn; the constraint sees s.
+replay keeps s itself, seen by the statistics of the moment when it is drawn; the constraint sees s. With "shrunk"
+deviations below one count as one: entries that hardly change are centred, and not magnified to noise of size one.
 
 Against the paper's text: actions are stored as executed (its Algorithm 2 writes the proposal, its argument needs the
 executed one); target networks start as copies; a time limit is not a termination. Actor and critic are both updated
@@ -59,7 +60,15 @@ from feasible.algorithms.base import Algorithm, CriticUnits, Decision, Metrics, 
 from feasible.algorithms.maps import MAPS, ActionMap, distance, in_the_box, trouble_inside
 from feasible.algorithms.nets import Actor, Critic, Hidden, Output, Twin, blend
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
-from feasible.algorithms.statistics import Statistics, absorbed, no_statistics, seen, taken_apart, with_statistics
+from feasible.algorithms.statistics import (
+    Normalised,
+    Statistics,
+    absorbed,
+    seen,
+    statistics_for,
+    taken_apart,
+    with_statistics,
+)
 
 NOISE_REACH = 2.5  # deviations: TD3 draws with 0.2 and clips at 0.5
 
@@ -121,8 +130,8 @@ class DDPG(Algorithm[DDPGState]):
     """Move the target networks only when the actor is updated, as TD3 does."""
     averaged: bool = False
     """Use the target actor, an average of the actor's weights, as the policy; the actor explores."""
-    normalised: bool = False
-    """Normalise what the networks see by the running mean and deviation."""
+    normalised: Normalised = False
+    """Normalise what the networks see by the running mean and deviation; `shrunk`: by deviations above one only."""
     copies: int = 1
     """Copies of the environment that step together."""
 
@@ -172,7 +181,7 @@ class DDPG(Algorithm[DDPGState]):
             adam_state(self.actor_rate, actor),
             adam_state(self.critic_rate, critic),
             empty(self.replay_size, spec),
-            no_statistics(o, spec.low.dtype) if self.normalised else None,
+            statistics_for(self.normalised, o, spec.low.dtype),
         )
 
     def act(self, policy: Policy, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:

@@ -34,7 +34,7 @@ from feasible.algorithms.maps import distance, in_the_box, trouble_inside
 from feasible.algorithms.nets import Critic, two
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
 from feasible.algorithms.soft import SoftActorCritic
-from feasible.algorithms.statistics import Statistics, absorbed, no_statistics, seen, taken_apart, with_statistics
+from feasible.algorithms.statistics import Statistics, absorbed, seen, statistics_for, taken_apart, with_statistics
 from feasible.algorithms.truncated import check_truncated, scored
 
 Critics = tuple[Critic, Critic]
@@ -86,7 +86,7 @@ class SAC(SoftActorCritic[SACState]):
         actor = SquashedGaussian(o, self.dimensions(spec), self.hidden_layers, self.hidden, actor_key)
         critics = two(lambda k: Critic(o, n, self.hidden_layers, self.hidden, k, joined=0), critic_keys)
         networks = self.networks(actor, critics, spec.low.dtype)
-        statistics = no_statistics(o, spec.low.dtype) if self.normalised else None
+        statistics = statistics_for(self.normalised, o, spec.low.dtype)
         return SACState(**networks._asdict(), replay=empty(self.replay_size, spec), statistics=statistics)
 
     def act(self, policy: Policy, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:

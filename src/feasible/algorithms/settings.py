@@ -8,6 +8,7 @@ from typing import Literal, TypedDict
 
 from feasible.algorithms.base import CriticUnits
 from feasible.algorithms.nets import Hidden, Output
+from feasible.algorithms.statistics import Normalised
 
 Numbers = tuple[float, ...] | list[float]
 Units = tuple[int, ...] | list[int]
@@ -35,7 +36,7 @@ class DDPGSettings(TypedDict, total=False):
     target_noise: float | Numbers
     delayed_targets: bool
     averaged: bool
-    normalised: bool
+    normalised: Normalised
     copies: int
     map: Literal["projection", "alpha", "radial"]
     critic_at: Literal["executed", "proposed"]
@@ -88,7 +89,7 @@ class SoftSettings(TypedDict, total=False):
     target_ratio: float
     hidden_layers: Units
     hidden: Hidden
-    normalised: bool
+    normalised: Normalised
     copies: int
     critic_units: CriticUnits
 

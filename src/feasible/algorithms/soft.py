@@ -18,6 +18,7 @@ from feasible.algorithms.adam import adam_state, adam_step, after
 from feasible.algorithms.base import Algorithm, CriticUnits, Metrics, Spec, State
 from feasible.algorithms.gaussian import SquashedGaussian
 from feasible.algorithms.nets import Hidden, blend
+from feasible.algorithms.statistics import Normalised
 
 Critics = TypeVar("Critics")
 Rows = TypeVar("Rows")
@@ -76,8 +77,8 @@ class SoftActorCritic(Algorithm[State]):
     """Units of the hidden layers."""
     hidden: Hidden = "relu"
     """Activation of the hidden layers."""
-    normalised: bool = False
-    """Normalise what the networks see by the running mean and deviation."""
+    normalised: Normalised = False
+    """Normalise what the networks see by the running mean and deviation; `shrunk`: by deviations above one only."""
     copies: int = 1
     """Copies of the environment that step together."""
     critic_units: CriticUnits = "action"

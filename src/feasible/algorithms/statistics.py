@@ -1,6 +1,6 @@
 """Running mean and variance of observations, kept in the training state, by which networks see them normalised."""
 
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,6 +8,9 @@ from jaxtyping import Array, Float, Int
 
 Net = TypeVar("Net")
 
+Normalised = bool | Literal["shrunk"]
+"""How networks see observations: raw, normalised, or with deviations below one counting as one, so that they are made
+smaller only and what hardly changes is not magnified."""
 LIMIT = 5.0  # normalised observations are clipped to so many standard deviations
 
 
@@ -17,6 +20,8 @@ class Statistics(eqx.Module):
     mean: Float[Array, " o"]
     variance: Float[Array, " o"]
     count: Int[Array, ""]
+    least: float = eqx.field(static=True, default=0.0)
+    """Deviations below it count as this."""
 
     def absorb(self, obs: Float[Array, " o"]) -> "Statistics":
         """The statistics with one observation more (Welford's recursion, on the variance so that nothing grows)."""
@@ -25,19 +30,25 @@ class Statistics(eqx.Module):
         shift = obs - self.mean
         mean = self.mean + share * shift
         variance = self.variance + share * (shift * (obs - mean) - self.variance)
-        return Statistics(mean, variance, count)
+        return Statistics(mean, variance, count, self.least)
 
     def normalise(self, obs: Float[Array, " o"]) -> Float[Array, " o"]:
-        """(obs - mean) / standard deviation, within +-5. A constant entry, of variance zero, stays near zero.
+        """(obs - mean) / max(deviation, least), within +-5. A constant entry, of variance zero, stays near zero.
 
         Before the second observation there is no variance: one takes its place.
         """
         variance = jnp.where(self.count > 1, self.variance, jnp.ones_like(self.variance))
-        return jnp.clip((obs - self.mean) / jnp.sqrt(variance + 1e-8), -LIMIT, LIMIT)
+        deviation = jnp.maximum(jnp.sqrt(variance + 1e-8), self.least)
+        return jnp.clip((obs - self.mean) / deviation, -LIMIT, LIMIT)
 
 
-def no_statistics(size: int, dtype: jnp.dtype) -> Statistics:
-    return Statistics(jnp.zeros(size, dtype), jnp.zeros(size, dtype), jnp.zeros((), jnp.int32))
+def no_statistics(size: int, dtype: jnp.dtype, least: float = 0.0) -> Statistics:
+    return Statistics(jnp.zeros(size, dtype), jnp.zeros(size, dtype), jnp.zeros((), jnp.int32), least)
+
+
+def statistics_for(normalised: Normalised, size: int, dtype: jnp.dtype) -> Statistics | None:
+    """Those to begin with, where networks see by some."""
+    return no_statistics(size, dtype, 1.0 if normalised == "shrunk" else 0.0) if normalised else None
 
 
 def seen(statistics: Statistics | None, obs: Float[Array, " o"]) -> Float[Array, " o"]:
