@@ -55,7 +55,7 @@ def missing(
             variant=stage.entries[method].variants[0],
             eval_every=eval_every(stage.steps[task]),
             episodes=MORE_EPISODES.get(task, EPISODES),
-            changes=stage.entries[method].changes,
+            changes=stage.entries[method].settings,
         )
         for task, method in wanted
         if (task, method) not in found.complete

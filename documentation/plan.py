@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from feasible.algorithms.description import Plain
-from feasible.catalogue.recommended import CHOICES, TUNED, TUNED_RAW
+from feasible.catalogue.recommended import CHOICES, IN_ACTION_UNITS, TUNED, TUNED_RAW
 from feasible.catalogue.registry import TASKS as KNOWN_TASKS
 
 METHODS = (
@@ -73,6 +73,13 @@ class Entry:
     """Of the runs that count; new ones are named after the first."""
     changes: Mapping[str, Plain] = field(default_factory=dict)
 
+    @property
+    def settings(self) -> Mapping[str, Plain]:
+        """What is not the default of today: critics that are asked about actions see them as they are, if nothing
+        else is said, as all did when the plan was made."""
+        blind = self.algo.startswith(("ppo-", "trpo-", "focops-"))
+        return self.changes if blind else {**IN_ACTION_UNITS, **self.changes}
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -101,7 +108,7 @@ CANDIDATES: Mapping[str, Entry] = {
     "td3-projected-gradient, tuned": Entry(
         "td3-projected-gradient", ("tuned",), {**TUNED, "projected_gradient_margin": 0.1}
     ),
-    RAW: Entry("td3-radial", ("tuned-raw",), TUNED_RAW),
+    RAW: Entry("td3-radial", ("tuned-raw",), {**TUNED_RAW, "critic_units": "box"}),
 }
 """With a longer warm-up, an averaged policy, and normalised observations or critics in units of the action box."""
 CHOSEN = "td3-radial, tuned"

@@ -34,6 +34,9 @@ RULES = {
 }
 
 
+TABLES = {"fwpo", "tabular-projection", "tabular-shaping"}
+BLIND = {*TABLES, *(name for name in METHODS if name.startswith(("ppo-", "trpo-", "focops-")))}
+"""Methods without critics of actions."""
 AGENTS: dict[str, type[Agent]] = {
     "nfwpo": feasible.NFWPO,
     "ddpg-projection": feasible.DDPGProjection,
@@ -142,6 +145,18 @@ def test_defaults_are_the_same_for_agents_and_for_the_command_line() -> None:
     env = registry.make("reacher")
     for name, agent in AGENTS.items():
         assert algorithm_of(TASKS["reacher"], name, "default") == agent(env).algorithm  # pyright: ignore[reportCallIssue]
+
+
+@pytest.mark.parametrize("task", ["nsfnet", "reacher"])
+def test_critics_see_the_box_by_default_and_actions_in_the_presets_of_others(task: str) -> None:
+    """The paper and the field's suites have critics that see actions as they are; all learners that have a critic of
+    actions see the same units by default."""
+    known = registry.find_task(task)
+    methods = [name for name, method in METHODS.items() if name not in BLIND]
+    found = {name: algorithm_of(known, name, "default") for name in methods}
+    assert {getattr(algorithm, "critic_units", None) for algorithm in found.values()} == {"box"}
+    presets = [algorithm for preset in known.presets for algorithm in known.preset(preset).values()]
+    assert {getattr(algorithm, "critic_units", "action") for algorithm in presets} == {"action"}
 
 
 def test_tables_have_no_defaults() -> None:

@@ -20,7 +20,7 @@ from feasible.run.sweep.sweep import prepare
 from feasible.run.train import Outcome
 from tests.run.toys import toy_task
 
-THE_ONE = {"averaged": True, "critic_units": "box", "normalised": True, "warmup": 10_000}
+THE_ONE = {"averaged": True, "normalised": True, "warmup": 10_000}
 
 
 @pytest.mark.parametrize("task", TASKS)

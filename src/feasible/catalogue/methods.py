@@ -1,7 +1,8 @@
 """The methods of the library, with their defaults.
 
-A new method is one entry here: a combination of what `feasible.algorithms` has. Functions import when they are called,
-so that lists and help load no JAX.
+A new method is one entry here: a combination of what `feasible.algorithms` has. By default critics see actions in units
+of the action box, so that what is learned does not depend on the units of the actions; in a box of -1 to 1 it makes no
+difference. Functions import when they are called, so that lists and help load no JAX.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ def _neural(rule: "Callable[[Spec], ActorRule]", shaping: float = 0.0) -> "Calla
     def make(spec: "Spec") -> "Algorithm":
         from feasible.algorithms.ddpg import DDPG
 
-        return DDPG(rule=rule(spec), noise=_tenth(spec), shaping=shaping, warmup=1_000)
+        return DDPG(rule=rule(spec), noise=_tenth(spec), shaping=shaping, warmup=1_000, critic_units="box")
 
     return make
 
@@ -35,7 +36,8 @@ def _td3(rule: "Callable[[Spec], ActorRule]", **settings: object) -> "Callable[[
         noise = _tenth(spec)
         alike = len(set(noise)) == 1
         width = 2 * float(np.mean(noise)) if alike else tuple(2 * deviation for deviation in noise)
-        return DDPG(rule=rule(spec), noise=noise, target_noise=width, warmup=1_000, **{**TD3, **settings})  # pyright: ignore[reportArgumentType]
+        own = {**TD3, "warmup": 1_000, "critic_units": "box", **settings}
+        return DDPG(rule=rule(spec), noise=noise, target_noise=width, **own)  # pyright: ignore[reportArgumentType]
 
     return make
 
@@ -48,7 +50,8 @@ def _soft(**settings: object) -> "Callable[[Spec], Algorithm]":
         from feasible.catalogue.field import TUNED
 
         del spec
-        return SAC(warmup=1_000, learning_starts=1_000, **{**TUNED, **settings})  # pyright: ignore[reportArgumentType]
+        own = {**TUNED, "warmup": 1_000, "learning_starts": 1_000, "critic_units": "box", **settings}
+        return SAC(**own)  # pyright: ignore[reportArgumentType]
 
     return make
 
@@ -86,14 +89,14 @@ def _sac(spec: "Spec") -> "Algorithm":
     from feasible.algorithms.sac import SAC
 
     del spec
-    return SAC(warmup=1_000, interval=1, updates=1, batch_size=64)
+    return SAC(warmup=1_000, interval=1, updates=1, batch_size=64, critic_units="box")
 
 
 def _aram(spec: "Spec") -> "Algorithm":
     from feasible.algorithms.aram import ARAM
 
     del spec
-    return ARAM(warmup=1_000, learning_starts=1_000, batch_size=256)
+    return ARAM(warmup=1_000, learning_starts=1_000, batch_size=256, critic_units="box")
 
 
 def _ppo(**settings: object) -> "Callable[[Spec], Algorithm]":

@@ -17,12 +17,14 @@ class Choice:
     """In which it was compared; what is compared with it is trained in it, too."""
 
 
-TUNED: Mapping[str, Plain] = {"averaged": True, "normalised": True, "warmup": 10_000}
-"""As compared with the methods of the field, with critics that see actions as they are."""
-TUNED_RAW: Mapping[str, Plain] = {**TUNED, "normalised": False, "critic_units": "box"}
-"""With raw observations and critics in units of the action box, for observations that hardly change."""
-ELSEWHERE = Choice("td3-radial", {**TUNED, "critic_units": "box"})
-"""On every task but those below, and on yours. In an action box of -1 to 1 the units make no difference."""
+IN_ACTION_UNITS: Mapping[str, Plain] = {"critic_units": "action"}
+"""Critics see actions as they are, as in the runs of the field's benchmark."""
+TUNED_RAW: Mapping[str, Plain] = {"averaged": True, "warmup": 10_000}
+"""For observations that hardly change."""
+ELSEWHERE = Choice("td3-radial", {**TUNED_RAW, "normalised": True})
+"""On every task but those below, and on yours."""
+TUNED: Mapping[str, Plain] = {**ELSEWHERE.changes, **IN_ACTION_UNITS}
+"""The same as compared with the methods of the field. In an action box of -1 to 1 the units make no difference."""
 _ON_NSFNET: Mapping[str, Plain] = {
     "actor_interval": 10,
     "averaged": True,
