@@ -199,7 +199,8 @@ SHRUNK = replace(
         ),
     },
 )
-"""Candidates that differ in how they see observations; the last is to have what is good of the two others."""
+"""Candidates that differ in how they see observations, and the first also in critics that see actions as they are; the
+last is to have what is good of the two others."""
 _FASTER: Mapping[str, Plain] = {"actor_rate": 1e-3, "target_ratio": 0.005}
 _SLOWER: Mapping[str, Plain] = {"actor_rate": 1e-4, "target_ratio": 0.001}
 BASE = Stage(

@@ -221,10 +221,15 @@ def test_an_environment_of_other_observations_is_not_evaluated(trained: Agent) -
             super().__init__()
             self.observation_space = gym.spaces.Box(-1.0, 1.0, (5,))
 
+        def close(self) -> None:
+            closed.append(self)
+
+    closed: list[Wide] = []
     with pytest.raises(
         ValueError, match="evaluate: the observations of env have 5 entries, those of the agent 3; pass"
     ):
-        trained.evaluate(1, env=lambda: fs.constrain(Wide(), force))
+        trained.evaluate(2, env=lambda: fs.constrain(Wide(), force))
+    assert len(closed) == 2
 
 
 def test_numbers_of_numpy_are_those_of_python(trained: Agent, tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ class Agent:
         driver = self._driver
         if driver is None:
             raise ValueError("learn: an agent that was loaded from a file holds its policy only; train a new one.")
-        steps = check_whole("learn: steps", steps, 0, WHOLE["steps"][1])
+        steps = check_whole("steps", steps, 0, WHOLE["steps"][1])
         copies = self.algorithm.environments
         if steps % copies:
             raise ValueError(f"learn: steps must be a multiple of the {copies} copies of the environment, not {steps}.")
@@ -264,9 +264,13 @@ class Agent:
         make = _copier(self.env if env is None else env)
         makers = [(lambda: cast(ConstrainedEnv, make()).env) if env is None else make] * episodes
         copies = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
-        if env is not None:
-            _check_sizes(self._spec, copies)
-        return ConstrainedVectorEnv(copies, self._spec.constraint)
+        try:
+            if env is not None:
+                _check_sizes(self._spec, copies)
+            return ConstrainedVectorEnv(copies, self._spec.constraint)
+        except BaseException:
+            copies.close()
+            raise
 
     def _name(self) -> tuple[str, str, str, dict[str, object]]:
         """Of the task, the method and the variant, for a run's folder, and what is known of the task."""

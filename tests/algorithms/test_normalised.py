@@ -4,12 +4,15 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 
+import equinox as eqx
+import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import feasible as fs
+from feasible.agents import Agent
 from feasible.algorithms.actor_rules import FrankWolfe, PolicyGradient
 from feasible.algorithms.base import Algorithm, Spec, Transition
 from feasible.algorithms.ddpg import DDPG
@@ -93,6 +96,47 @@ def test_critic_loss_is_that_of_a_plain_loop_over_normalised_observations(algori
         errors.append((critic_value(state.critic, x(obs), np.asarray(executed)) - target) ** 2)
     loss, _ = jax.jit(algorithm.critic_loss)(state.critic, state, SPEC, batch, jax.random.key(2))
     np.testing.assert_allclose(loss, np.mean(errors), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["td3-radial", "sac-proposed", "aram"])
+def test_shrunk_observations_are_only_made_smaller(name: str, tmp_path: Path) -> None:
+    """As a policy acts on raw observations that were centred and divided by hand: a deviation of 5 counts, of 0.2 not.
+    A policy that is read from its file does the same."""
+    small = {"warmup": 10, "batch_size": 8, "hidden_layers": (8,), "replay_size": 64}
+    env = fs.constrain(Wide(), lambda obs: fs.sets.Box(-1.0, jnp.ones(2)))
+    agent = fs.agent(name, env, seed=0, normalised="shrunk", **small).learn(40)  # pyright: ignore
+    statistics = next(leaf for leaf in jax.tree.leaves(agent.policy, is_leaf=is_statistics) if is_statistics(leaf))
+    mean, deviation = np.asarray(statistics.mean), np.sqrt(statistics.variance)
+    assert deviation[0] > 2.0 > 1.0 > deviation[1]
+    unit = eqx.tree_at(lambda s: (s.mean, s.variance), statistics, (np.zeros(2, np.float32), np.ones(2, np.float32)))
+    policy = jax.tree.map(lambda leaf: unit if is_statistics(leaf) else leaf, agent.policy, is_leaf=is_statistics)
+    by_hand = Agent(env, agent.algorithm, 0, policy)
+    obs = np.array([[7.0, 0.3], [-4.0, -0.1]], np.float32)
+    expected = by_hand.predict((obs - mean) / np.maximum(deviation, 1.0))
+    np.testing.assert_allclose(agent.predict(obs), expected, atol=1e-5)
+    agent.save(tmp_path / "policy")
+    np.testing.assert_array_equal(fs.load(tmp_path / "policy", env).predict(obs), agent.predict(obs))
+
+
+def is_statistics(leaf: object) -> bool:
+    return isinstance(leaf, Statistics)
+
+
+class Wide(gym.Env):
+    """Two numbers drawn anew at every step, one with a deviation of 5, one of 0.2; the action is to be the second."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+    action_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, object] | None = None):
+        super().reset(seed=seed)
+        return self._drawn(), {}
+
+    def step(self, action: np.ndarray):
+        return self._drawn(), -float(np.abs(action).sum()), False, False, {}
+
+    def _drawn(self) -> np.ndarray:
+        return self.np_random.normal(scale=(5.0, 0.2)).astype(np.float32)
 
 
 def test_the_constraint_sees_what_is_raw() -> None:

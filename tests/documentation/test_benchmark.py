@@ -22,7 +22,7 @@ from documentation.benchmark_tables import (
 from documentation.blocks import regenerated
 from documentation.marked import ROOT
 from documentation.plan import CHOICE, DIVERGED, METHODS, REFUSED, SEEDS, SELECTION, STAGES, STEPS, TASKS
-from feasible.algorithms.description import build_algorithm, settings_of
+from feasible.algorithms.description import build_algorithm, describe, settings_of
 from feasible.report.runs import Run, Series
 from feasible.run.config import RunConfig
 from feasible.run.launch import configure
@@ -191,6 +191,23 @@ def test_every_cell_of_every_stage_can_be_configured(name: str) -> None:
     assert not REFUSED & {(config.task, config.algo) for config in configs}
     assert len(configs) == len(wanted) * len(stage.seeds)
     assert len({config.name for config in configs}) == len(configs)
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_what_is_published_of_a_stage_was_trained_as_its_plan_says(name: str) -> None:
+    found = benchmark(name)
+    planned = {
+        (config.task, config.algo, config.variant): config for config in missing(Benchmark([], WORST, found.stage))
+    }
+    compared = 0
+    for (task, row), cell in found.complete.items():
+        entry = found.stage.entries[row]
+        config = planned.get((task, entry.algo, entry.variants[0]))
+        for run in cell.runs if config is not None else ():
+            trained = build_algorithm(run.described["algorithm"])  # pyright: ignore[reportArgumentType]
+            assert describe(trained) == config.algorithm, run.path  # pyright: ignore[reportOptionalMemberAccess]
+            compared += 1
+    assert compared or not found.complete
 
 
 def test_rates_and_the_rest_of_td3_are_crossed() -> None:

@@ -3,11 +3,13 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
+from typing import cast
 
 import numpy as np
 
 from feasible.run.folder import RunFolder
-from feasible.run.launch import configure
+from feasible.run.launch import configure, grid
+from feasible.run.options import Options
 
 AT_ONCE = 8
 
@@ -34,10 +36,13 @@ def test_of_many_that_begin_the_same_run_at_once_one_does(tmp_path: Path) -> Non
 
 def test_numbers_of_numpy_are_written_as_those_of_python(tmp_path: Path) -> None:
     numbers = {"steps": 1_000, "eval_every": 500, "episodes": 2, "checkpoint_every": 250}
-    config = configure("reacher", "nfwpo", 3, changes={"batch_size": 32, "noise": 0.5}, **numbers)  # pyright: ignore
-    changes = {"batch_size": np.int64(32), "noise": np.float32(0.5)}
-    numpy = {name: np.uint16(number) for name, number in numbers.items()}
-    same = configure("reacher", "nfwpo", np.int64(3), changes=changes, variant=config.variant, **numpy)  # pyright: ignore
-    assert same == config
+    own = cast(Options, numbers)
+    numpy = cast(Options, {name: np.uint16(number) for name, number in numbers.items()})
+    settings = {"batch_size": 32, "noise": [0.5, 0.25], "hidden_layers": [8, 4]}
+    given = {"batch_size": np.int64(32), "noise": np.array([0.5, 0.25]), "hidden_layers": [np.int8(8), np.int8(4)]}
+    config = configure("reacher", "nfwpo", 3, changes=settings, **own)  # pyright: ignore[reportArgumentType]
+    same = configure("reacher", "nfwpo", np.int64(3), changes=given, **numpy)  # pyright: ignore[reportArgumentType]
+    (other,) = grid(["reacher"], ["nfwpo"], np.arange(3, 4), changes=given, **numpy)  # pyright: ignore[reportArgumentType]
+    assert same == other == config
     RunFolder(tmp_path / "run").create(same)
     assert RunFolder(tmp_path / "run").config() == config

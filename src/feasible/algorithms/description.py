@@ -102,7 +102,7 @@ Changed = TypeVar("Changed", bound=Algorithm)
 def changed(algorithm: Changed, changes: Mapping[str, object], owner: str) -> Changed:
     """The algorithm with other settings; one that does not exist or does not fit is named, with `owner`'s name."""
     hints = setting_types(algorithm)
-    values = {name: _as_kept(value, hints.get(name)) for name, value in changes.items()}
+    values = {name: _as_kept(without_numpy(value), hints.get(name)) for name, value in changes.items()}
     for name, value in values.items():
         if name not in hints:
             raise unknown("hyper-parameter", name, hints, f"{owner}: ", our_way(name, hints))
@@ -217,13 +217,17 @@ def _check_range(name: str, value: object, owner: str) -> None:
             raise ValueError(f"{owner}: {name} must be at least 0, not {number}.")
 
 
-def _as_kept(value: object, hint: object) -> object:
-    """Lists as tuples, whole numbers as the floats that settings are: algorithms are compared and merged by them.
-
-    NumPy's numbers and arrays are those of Python.
-    """
+def without_numpy(value: object) -> object:
+    """The same with Python's numbers and lists instead of NumPy's, also within lists."""
     if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
+        return value.tolist()
+    if isinstance(value, list | tuple):
+        return type(value)(without_numpy(item) for item in value)  # pyright: ignore[reportCallIssue]
+    return value
+
+
+def _as_kept(value: object, hint: object) -> object:
+    """Lists as tuples, whole numbers as the floats that settings are: algorithms are compared and merged by them."""
     if isinstance(value, list):
         return tuple(value)
     return float(value) if type(value) is int and hint is float and abs(value) <= LARGEST else value
@@ -247,7 +251,8 @@ def _words(hint: object) -> str:
     if get_origin(hint) in (Union, UnionType):
         return " or ".join(_words(option) for option in get_args(hint))
     if get_origin(hint) is Literal:
-        return "one of " + ", ".join(repr(option) for option in get_args(hint))
+        options = [repr(option) for option in get_args(hint)]
+        return options[0] if len(options) == 1 else "one of " + ", ".join(options)
     if get_origin(hint) is tuple:
         return f"a list, each {_words(get_args(hint)[0])}"
     words = {int: "a whole number", float: "a number", bool: "true or false", str: "text", type(None): "null"}

@@ -17,6 +17,7 @@ def spec_of(env: ConstrainedEnv | ConstrainedVectorEnv) -> Spec:
         observations, actions = env.single_observation_space, env.single_action_space
     else:
         observations, actions = env.observation_space, env.action_space
+    size, layout = observation_size(observations), layout_of(observations)
     if not isinstance(actions, gym.spaces.Box) or len(actions.shape) != 1:
         raise ValueError(f"env: the action space must be a one-dimensional Box, got {actions}.")
     if not (np.all(np.isfinite(actions.low)) and np.all(np.isfinite(actions.high))):
@@ -25,8 +26,7 @@ def spec_of(env: ConstrainedEnv | ConstrainedVectorEnv) -> Spec:
             "wrap the environment with gymnasium.wrappers.RescaleAction or give its Box bounds."
         )
     low, high = (jnp.asarray(bound, jnp.float32) for bound in (actions.low, actions.high))
-    size = observation_size(observations)
-    return Spec(size, low, high, env.constraint, episode_length(env), layout_of(observations))
+    return Spec(size, low, high, env.constraint, episode_length(env), layout)
 
 
 def observation_size(observations: gym.Space) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Unpack
 
 from feasible.algorithms.base import Algorithm
-from feasible.algorithms.description import Plain, describe
+from feasible.algorithms.description import Plain, describe, without_numpy
 from feasible.catalogue.recommended import choice_on
 from feasible.catalogue.registry import RECOMMENDED, algorithm_of, find_task, preset_for
 from feasible.catalogue.task import DEFAULT
@@ -63,6 +63,7 @@ def grid(
     **options: Unpack[Options],
 ) -> list[RunConfig]:
     """Every method on every task with every seed, seed by seed, so that early results are of all methods."""
+    seeds = list(seeds)  # of an array, too
     for name, values in (("tasks", tasks), ("algos", algos), ("seeds", seeds)):
         if not values:
             raise ValueError(f"{name} must name at least one.")
@@ -133,7 +134,7 @@ def _said(value: int | None, otherwise: int) -> int:
 def variant_of(preset: str, changes: Mapping[str, object]) -> str:
     """What tells runs of one method apart: the preset, if it is not the task's first, and the changes."""
     parts = [preset] if preset else []
-    parts += [f"{name}={_short(value)}" for name, value in sorted(changes.items())]
+    parts += [f"{name}={_short(without_numpy(value))}" for name, value in sorted(changes.items())]
     return "+".join(parts)
 
 
