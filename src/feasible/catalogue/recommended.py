@@ -21,7 +21,7 @@ IN_ACTION_UNITS: Mapping[str, Plain] = {"critic_units": "action"}
 """Critics see actions as they are, as in the runs of the field's benchmark."""
 TUNED_RAW: Mapping[str, Plain] = {"averaged": True, "warmup": 10_000}
 """For observations that hardly change."""
-ELSEWHERE = Choice("td3-radial", {**TUNED_RAW, "normalised": True})
+ELSEWHERE = Choice("td3-radial", {"averaged": True, "normalised": True, "warmup": 10_000})
 """On every task but those below, and on yours."""
 TUNED: Mapping[str, Plain] = {**ELSEWHERE.changes, **IN_ACTION_UNITS}
 """The same as compared with the methods of the field. In an action box of -1 to 1 the units make no difference."""
