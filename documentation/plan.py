@@ -101,18 +101,18 @@ class Stage:
         return replace(self, steps={task: min(own, steps) for task, own in self.steps.items()})
 
 
+CHOSEN = "td3-radial, tuned"
+"""The candidate that is recommended."""
 RAW = "td3-radial, tuned, raw"
 """With raw observations."""
 CANDIDATES: Mapping[str, Entry] = {
-    "td3-radial, tuned": Entry("td3-radial", ("tuned",), TUNED),
+    CHOSEN: Entry("td3-radial", ("tuned",), TUNED),
     "td3-projected-gradient, tuned": Entry(
         "td3-projected-gradient", ("tuned",), {**TUNED, "projected_gradient_margin": 0.1}
     ),
     RAW: Entry("td3-radial", ("tuned-raw",), {**TUNED_RAW, "critic_units": "box"}),
 }
 """With a longer warm-up, an averaged policy, and normalised observations or critics in units of the action box."""
-CHOSEN = "td3-radial, tuned"
-"""The candidate that is recommended."""
 _SELECTED = {method: Entry(method) for method in METHODS}
 SELECTION = Stage(_SELECTED, TASKS, SEEDS, dict.fromkeys(TASKS, STEPS))
 CHOICE = replace(SELECTION, entries={**_SELECTED, **CANDIDATES})
@@ -170,7 +170,7 @@ STUDY = Stage(
         "td3-radial": Entry("td3-radial"),
         "td3-radial, warm-up of 10,000": Entry("td3-radial", ("warm-up",), {"warmup": 10_000}),
         "td3-radial, normalised": Entry("td3-radial", ("normalised",), {"normalised": True}),
-        "td3-radial, tuned": CANDIDATES["td3-radial, tuned"],
+        CHOSEN: CANDIDATES[CHOSEN],
         RAW: CANDIDATES[RAW],
     },
     ("halfcheetah-ma",),
@@ -181,7 +181,7 @@ STUDY = Stage(
 UNITS = Stage(
     {
         "td3-radial": Entry("td3-radial"),
-        "td3-radial, tuned": CANDIDATES["td3-radial, tuned"],
+        CHOSEN: CANDIDATES[CHOSEN],
         RAW: CANDIDATES[RAW],
     },
     ("nsfnet", "portfolio"),
