@@ -5,7 +5,7 @@
     python -m documentation --add runs --figures
 
 Stages come from `documentation/plan.py`: `selection` if none is named, `choice` with the candidates, `study`, `final`,
-`relative`, `raw`, `scaled`, `smoke`, `base`, `units` and `shrunk`. A cell whose runs have diverged is trained anew only
+`relative`, `raw`, `scaled`, `smoke`, `base` and `units`. A cell whose runs have diverged is trained anew only
 if its method is named. On a GPU the methods of a task are one population. Those of one group share its kernels, every
 further group costs as much as the first: TD3's methods in one setting are one group (two on `bss-5` and `portfolio`),
 all other methods a group each.

@@ -1,19 +1,21 @@
 """The tables of the field's benchmark."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 
 import numpy as np
 
 from documentation.benchmark import DRAWS, Benchmark, Cell, benchmark, compared, decided
 from documentation.outcomes import number
-from documentation.plan import CANDIDATES, CHOSEN, DIVERGED, METHODS, STAGES, STEPS
+from documentation.plan import CANDIDATES, CHOSEN, DIVERGED, METHODS, SEEN, STAGES, STEPS
 from documentation.results import markdown
 from feasible.catalogue.registry import METHODS as KNOWN
 from feasible.report.statistics import Estimate, interquartile_mean_interval
 
 MARGIN = 0.05
 """How far behind the best, on the scale, counts as nothing."""
+LEAST_SHARE = 0.0005
+"""The least share that a table shows as more than 0.0%."""
 CLAIMS: Mapping[str, Sequence[tuple[str, str]]] = {
     "a critic of the proposals is as good as the elaborate methods": [
         ("td3-proposed", other) for other in ("td3-optlayer", "td3-nfwpo", "td3-alpha", "td3-radial")
@@ -137,19 +139,23 @@ def choice_table(found: Benchmark) -> str:
     return markdown(["method", "tasks", *shown], rows)
 
 
-def candidates_table(stages: Sequence[Benchmark], best_of: str) -> str:
-    """Rows are tasks, each at the last of the numbers of steps at which the chosen candidate is complete, or else any.
+def candidates_table(
+    stages: Sequence[Benchmark], best_of: str, candidates: Collection[str], told_by: Collection[str] = (CHOSEN,)
+) -> str:
+    """Rows are tasks, each at the last of the numbers of steps at which most candidates of `told_by` are complete.
 
     Columns: the best of the stage's methods, and of each candidate its score, its place on the scale with the lower 95%
-    end of its difference from the best, and its infeasible proposals with and without exploration.
+    end of its difference from the best, and, where they are 0.1% or more, its infeasible proposals with and without
+    exploration.
     """
-    rows, candidates = [], [method for method in stages[0].methods if method in CANDIDATES]
+    rows = []
     for task in stages[0].stage.tasks:
         done = [found for found in stages if any(task in found.tasks_of(method) for method in candidates)]
         if not done:
             rows.append([f"`{task}`", *["missing"] * (2 + len(candidates))])
             continue
-        found = max(done, key=lambda found: (task in found.tasks_of(CHOSEN), found.stage.steps[task]))
+        complete = {found: sum(task in found.tasks_of(method) for method in told_by) for found in done}
+        found = max(done, key=lambda found: (complete[found], found.stage.steps[task]))
         leader = found.leaders[task]
         best = f"{_score(found.complete[task, leader])}, `{leader}`"
         own = [_candidate(found, found.cells[task, method]) for method in candidates]
@@ -161,7 +167,8 @@ def _candidate(found: Benchmark, cell: Cell) -> str:
     if not cell.complete:
         return cell.missing()
     place, end = found.normalised(cell.task, cell.method).mean(), _lower_end(found, cell.task, cell.method)
-    return f"{_score(cell)}; {place:.2f} ({end:+.2f}); {cell.shares[0]:.1%} / {cell.shares[1]:.1%}"
+    words = f"{_score(cell)}; {place:.2f} ({end:+.2f})"
+    return f"{words}; {cell.shares[0]:.1%} / {cell.shares[1]:.1%}" if max(cell.shares) >= LEAST_SHARE else words
 
 
 def _lower_end(found: Benchmark, task: str, method: str) -> float:
@@ -201,8 +208,8 @@ _TABLES: Mapping[str, Callable[[Benchmark], str]] = {
 def table(subject: str) -> str:
     """The table that the page asks for, of the published results.
 
-    `missing`, `candidates`, `confirmed`, the name of a stage for its returns, `NAME STAGE`, or `NAME STEPS` of stage 1,
-    with the candidates if the name is `choice`.
+    `missing`, `candidates`, `seen STEPS ...`, `confirmed`, the name of a stage for its returns, `NAME STAGE`, or `NAME
+    STEPS` of stage 1, with the candidates if the name is `choice`.
     """
     match subject.split():
         case ["missing"]:
@@ -211,9 +218,12 @@ def table(subject: str) -> str:
             return returns_table(benchmark(stage))
         case ["candidates"]:
             stages = [benchmark("choice", steps) for steps in (STEPS, 250_000, 200_000)]
-            return candidates_table(stages, "best of the ten")
+            return candidates_table(stages, "best of the ten", CANDIDATES)
+        case ["seen", *steps]:
+            stages = [benchmark("choice", int(most)) for most in steps]
+            return candidates_table(stages, "best of the ten", SEEN, told_by=SEEN)
         case ["confirmed"]:
-            return candidates_table([benchmark("final")], "best of the six")
+            return candidates_table([benchmark("final")], "best of the six", [CHOSEN])
         case [name, stage] if stage in STAGES:
             return _TABLES[name](benchmark(stage))
         case ["choice", steps]:

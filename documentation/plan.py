@@ -105,12 +105,17 @@ CHOSEN = "td3-radial, tuned"
 """The candidate that is recommended."""
 RAW = "td3-radial, tuned, raw"
 """With raw observations."""
+SHRUNK = "td3-radial, tuned, shrunk"
+"""With observations that are made smaller only."""
+SEEN = (CHOSEN, RAW, SHRUNK)
+"""Candidates that differ in how they see observations, and the first also in critics that see actions as they are."""
 CANDIDATES: Mapping[str, Entry] = {
     CHOSEN: Entry("td3-radial", ("tuned",), TUNED),
     "td3-projected-gradient, tuned": Entry(
         "td3-projected-gradient", ("tuned",), {**TUNED, "projected_gradient_margin": 0.1}
     ),
     RAW: Entry("td3-radial", ("tuned-raw",), {**TUNED_RAW, "critic_units": "box"}),
+    SHRUNK: Entry("td3-radial", ("tuned-shrunk",), {**TUNED, "normalised": "shrunk", "critic_units": "box"}),
 }
 """With a longer warm-up, an averaged policy, and normalised observations or critics in units of the action box."""
 _SELECTED = {method: Entry(method) for method in METHODS}
@@ -189,18 +194,6 @@ UNITS = Stage(
     {"nsfnet": STEPS, "portfolio": 200_000},
 )
 """What critics in units of the action box do where that is not -1 to 1, with raw observations."""
-SHRUNK = replace(
-    SELECTION,
-    entries={
-        CHOSEN: CANDIDATES[CHOSEN],
-        RAW: CANDIDATES[RAW],
-        "td3-radial, tuned, shrunk": Entry(
-            "td3-radial", ("tuned-shrunk",), {**TUNED, "normalised": "shrunk", "critic_units": "box"}
-        ),
-    },
-)
-"""Candidates that differ in how they see observations, and the first also in critics that see actions as they are; the
-last is to have what is good of the two others."""
 _FASTER: Mapping[str, Plain] = {"actor_rate": 1e-3, "target_ratio": 0.005}
 _SLOWER: Mapping[str, Plain] = {"actor_rate": 1e-4, "target_ratio": 0.001}
 BASE = Stage(
@@ -224,7 +217,6 @@ STAGES: Mapping[str, Stage] = {
     "raw": SEEN_RAW,
     "scaled": SCALED,
     "units": UNITS,
-    "shrunk": SHRUNK,
     "smoke": SMOKE,
     "base": BASE,
 }

@@ -21,7 +21,7 @@ from documentation.benchmark_tables import (
 )
 from documentation.blocks import regenerated
 from documentation.marked import ROOT
-from documentation.plan import CHOICE, DIVERGED, METHODS, REFUSED, SEEDS, SELECTION, STAGES, STEPS, TASKS
+from documentation.plan import CANDIDATES, CHOICE, DIVERGED, METHODS, REFUSED, SEEDS, SELECTION, STAGES, STEPS, TASKS
 from feasible.algorithms.description import build_algorithm, describe, settings_of
 from feasible.report.runs import Run, Series
 from feasible.run.config import RunConfig
@@ -152,16 +152,18 @@ def test_candidates_are_shown_at_the_last_steps_that_the_chosen_one_has_reached(
     """Nine evaluations before 270,000 steps are a tenth to nine tenths of the end: 4,000, the leader's 2,000."""
     runs = [*(run for cell in found.cells.values() for run in cell.runs), *candidate]
     stages = [Benchmark(runs, WORST, CHOICE.cut(steps), least=2) for steps in (300_000, 270_000, 30_000)]
-    table = candidates_table(stages, "best")
-    steps, best, radial, gradient, raw = row(table, "`reacher`")
+    table = candidates_table(stages, "best", CANDIDATES)
+    steps, best, radial, *others = row(table, "`reacher`")
     assert (steps, best) == ("270,000", "2,000 ± 816, `td3-alpha`")
     assert radial.startswith(f"4,000 ± 0.00; {4_100 / 2_100:.2f} (+")
     assert radial.endswith("; 25.0% / 12.5%")
-    assert gradient == raw == "missing"
-    assert row(table, "`bss-5`") == ["missing"] * 5
+    assert others == ["missing"] * 3
+    assert row(table, "`bss-5`") == ["missing"] * 6
     longer = [made("reacher", "td3-radial", seed, 5_000.0, variant="tuned-raw") for seed in SEEDS]
     stages = [Benchmark([*runs, *longer], WORST, CHOICE.cut(steps), least=2) for steps in (300_000, 270_000)]
-    assert row(candidates_table(stages, "best"), "`reacher`")[0] == "270,000"
+    assert row(candidates_table(stages, "best", CANDIDATES), "`reacher`")[0] == "270,000"
+    told_by_others = candidates_table(stages, "best", CANDIDATES, told_by=("td3-radial, tuned, raw",))
+    assert row(told_by_others, "`reacher`")[0] == "300,000"
 
 
 def test_a_candidate_is_trained_with_its_changes() -> None:

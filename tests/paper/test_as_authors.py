@@ -115,6 +115,7 @@ class TestCatalogue:
         assert run_config("bss-5", "ddpg-shaping", 0).steps == 500_000
         assert run_config("nsfnet", "nfwpo", 0).episodes == 5
         assert run_config("nsfnet", "nfwpo", 0, episodes=2).episodes == 2
+        assert run_config("nsfnet", "nfwpo", 0, checkpoint_every=700_000).checkpoint_every == 700_000
         one = run_config("bss-5", "ddpg-optlayer", 3, "mirrored")
         assert (one.steps, one.episodes) == (100_000, 10)
         assert one.name == "bss-5/ddpg-optlayer+mirrored/seed-3"
@@ -194,12 +195,24 @@ def test_runs_train_to_their_end(task: str, algo: str, tmp_path: Path) -> None:
 @pytest.mark.slow  # two whole processes; what they train is tested above
 def test_the_command_trains_departures_one_by_one(tmp_path: Path, plain_processes: None) -> None:
     names = ["mirrored", "as-authors"]
-    short = ["--departures", *names, "--seeds", "3", "--steps", "30", "--out", str(tmp_path)]
+    short = [
+        "--departures",
+        *names,
+        "--seeds",
+        "3",
+        "--steps",
+        "30",
+        "--checkpoint-every",
+        "15",
+        "--out",
+        str(tmp_path),
+    ]
     assert main(["--train", "bss-5", "ddpg-optlayer", *short]) == 0
     for name in names:
         folder = RunFolder(tmp_path / "bss-5" / f"ddpg-optlayer+{name}" / "seed-3")
         known = {**departures("bss-5", "ddpg-optlayer"), "as-authors": as_authors("bss-5", "ddpg-optlayer")}
         assert folder.config().algorithm == describe(known[name])
+        assert folder.config().checkpoint_every == 15
         assert read_metrics(folder.metrics)[-1]["step"] == 30
 
 

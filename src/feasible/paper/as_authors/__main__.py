@@ -42,6 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--steps", type=int, help="of every run (default: the paper's)")
     parser.add_argument("--episodes", type=int, help="per evaluation (default: the paper's)")
+    parser.add_argument(
+        "--checkpoint-every",
+        type=int,
+        default=10_000,
+        help="steps (default: 10,000; those of a large population hold gigabytes)",
+    )
     parser.add_argument("--jobs", type=int, help="runs at a time (default: as many as there are cores)")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="gpu: all runs are one population")
     parser.add_argument("--out", default="runs")
@@ -56,7 +62,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--train names a task and then methods: add one, --train TASK ALGO.")
     try:
         configs = [
-            run_config(task, algo, seed, None if name == ALL else name, given.steps, given.episodes)
+            run_config(
+                task,
+                algo,
+                seed,
+                None if name == ALL else name,
+                steps=given.steps,
+                episodes=given.episodes,
+                checkpoint_every=given.checkpoint_every,
+            )
             for seed in given.seeds
             for algo in algos
             for name in given.departures or known_departures(task, algo)

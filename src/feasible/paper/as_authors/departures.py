@@ -174,8 +174,10 @@ def run_config(
     algo: str,
     seed: int,
     departure: str | None = None,
+    *,
     steps: int | None = None,
     episodes: int | None = None,
+    checkpoint_every: int = 10_000,
 ) -> RunConfig:
     """A run with one departure and the paper's length, or with all of them and the length of the authors' code.
 
@@ -185,17 +187,15 @@ def run_config(
         known = departures(task, algo)
         if departure not in known:
             raise ValueError(f"{algo} on {task} has no departure {departure!r}; it has {', '.join(known)}, and {ALL}.")
-        config = configure(task, algo, seed, steps=steps, variant=departure, episodes=episodes)
-        return replace(config, algorithm=describe(known[departure]))
+        algorithm, variant = known[departure], departure
+    else:
+        algorithm, variant = as_authors(task, algo), ALL
+        steps = _STEPS.get((task, algo), _STEPS[task, None]) if steps is None else steps
+        episodes = _EPISODES.get(task) if episodes is None else episodes
     config = configure(
-        task,
-        algo,
-        seed,
-        steps=_STEPS.get((task, algo), _STEPS[task, None]) if steps is None else steps,
-        variant=ALL,
-        episodes=_EPISODES.get(task) if episodes is None else episodes,
+        task, algo, seed, steps=steps, variant=variant, episodes=episodes, checkpoint_every=checkpoint_every
     )
-    return replace(config, algorithm=describe(as_authors(task, algo)))
+    return replace(config, algorithm=describe(algorithm))
 
 
 # Environment steps of a run, and episodes per evaluation where they are not the paper's ten.
