@@ -160,6 +160,9 @@ def test_observations_of_another_shape(shape: tuple[int, ...], trained: Agent) -
 def test_predictions_that_cannot_be_feasible_are_refused(trained: Agent) -> None:
     with pytest.raises(ValueError, match="predict: the observation has a NaN"):
         trained.predict([0.0, np.nan, 1.0])
+    for words in ("abc", [[0.0, 0.0], [1.0]]):
+        with pytest.raises(ValueError, match="predict: observations must be 3 numbers, or rows of them, not "):
+            trained.predict(words)
     with pytest.raises(fs.EmptySetError, match=r"The feasible set of predict of observation \[.*\] is empty"):
         trained.predict([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
 
@@ -439,6 +442,13 @@ def test_a_vector_as_gymnasium_makes_it_is_learned_from_with_a_replay(name: str)
 
 def test_what_a_method_cannot_do_is_said() -> None:
     env = fs.constrain(Drift(), force)
+    for wrong in ({"noise": [0.1, 0.2, 0.3]}, {"target_noise": [0.1, 0.2, 0.3]}):
+        with pytest.raises(ValueError, match=r"DDPG: \w+ must be one number or 2, one for each action, not 3"):
+            fs.NFWPO(env, **SMALL, **wrong).learn(1)  # pyright: ignore
+    with pytest.raises(ValueError, match=r"SAC: entropy_weight must be above 0, not 0: entropy_target tunes its log"):
+        fs.SAC(env, entropy_weight=0.0, entropy_target="auto").learn(1)
+    with pytest.raises(ValueError, match=r"FOCOPS: temperature must be above 0, not 0\.0: it divides"):
+        fs.FOCOPS(env, temperature=0)
     with pytest.raises(ValueError, match=r"PPO: capg needs a Box for a feasible set, .* but this task has a Disc"):
         fs.PPO(env, capg=True)
     with pytest.raises(ValueError, match=r"steps 3 copies of its environment .*, but it was given 1; make a vector"):

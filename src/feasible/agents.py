@@ -229,7 +229,13 @@ class Agent:
     def _rows(self, obs: Any) -> NDArray[np.float32]:
         """The vector of an observation, or rows of them."""
         if self._spec.layout is None:
-            return np.asarray(obs, np.float32)
+            try:
+                return np.asarray(obs, np.float32)
+            except (TypeError, ValueError):
+                raise ValueError(
+                    f"predict: observations must be {self._spec.observation_size} numbers, or rows of them, not "
+                    f"{obs!r:.80}."
+                ) from None
         try:
             return self._spec.layout.read(obs)
         except MisfitError as misfit:
@@ -616,7 +622,7 @@ def _copier(env: "gym.Env | VectorEnv | Callable[[], gym.Env]") -> Callable[[], 
             "that makes one, as evaluate(env=lambda: ...)."
         )
     if not isinstance(env, gym.Env):
-        return env
+        return functools.partial(_checked, env)
     spec = env.spec
     if spec is None or not _remakes(env):
         raise CannotCopyError(
@@ -624,6 +630,16 @@ def _copier(env: "gym.Env | VectorEnv | Callable[[], gym.Env]") -> Callable[[], 
             "function that makes it, as evaluate(env=lambda: ...)."
         )
     return lambda: gym.make(spec)
+
+
+def _checked(make: Callable[[], gym.Env]) -> gym.Env:
+    """What a function that was passed makes, or a sentence if it is no environment."""
+    env = make() if callable(make) else make
+    if not isinstance(env, gym.Env):
+        raise ValueError(
+            f"evaluate: env must be a Gymnasium environment, or a function that makes one, not {env!r:.80}."
+        )
+    return env
 
 
 def _copy_maker(env: VectorEnv) -> Callable[[], gym.Env] | None:

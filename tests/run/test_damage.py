@@ -77,6 +77,12 @@ def truncate(path: Path, share: float = 0.5) -> None:
     os.truncate(path, int(path.stat().st_size * share))
 
 
+def a_bit_of_its_last_row(path: Path) -> None:
+    contents = bytearray(path.read_bytes())
+    contents[-20] ^= 1  # the checksum takes the last eight bytes
+    path.write_bytes(contents)
+
+
 def of_another_version(path: Path) -> None:
     description, arrays = read_archive(path)
     write_archive(path, {**description, "format": 99}, arrays)
@@ -103,6 +109,11 @@ DAMAGES: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "another algorithm": ("checkpoint/state.feasible", without_an_array, "lacks group-0/carry.algorithm.critic"),
     "segment cut": ("checkpoint/replay-30-60.npy", truncate, "replay-30-60.npy is damaged"),
     "segment emptied": ("checkpoint/replay-60-77.npy", lambda path: truncate(path, 0.0), "replay-60-77.npy is damaged"),
+    "a bit of a segment": (
+        "checkpoint/replay-30-60.npy",
+        a_bit_of_its_last_row,
+        "replay-30-60.npy is damaged: its rows have another checksum than when they were written",
+    ),
     "segment missing": ("checkpoint/replay-60-77.npy", Path.unlink, "lacks rows 60 to 76 of the replay"),
     "first segment missing": ("checkpoint/replay-30-60.npy", Path.unlink, "lacks rows 40 to 76 of the replay"),
 }

@@ -147,8 +147,13 @@ class Algorithm(eqx.Module, Generic[State]):
     def warmup_decision(
         self, policy: PyTree[Array], spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray
     ) -> "Decision":
-        """The decision of a step of the warm-up: of its proposal, with zeros for extras."""
-        proposed = self.warmup_proposal(spec, obs, key)
+        """The decision of a step of the warm-up: of its proposal, with zeros for extras.
+
+        Where the method could not act, it is a NaN, which is refused at once: later its state would spoil a batch.
+        """
+        proposed, able = self.warmup_proposal(spec, obs, key), self.able(spec, obs)
+        if able is not None:
+            proposed = jnp.where(able, proposed, jnp.nan)
         like = jax.eval_shape(lambda: self.act(policy, spec, obs, key, explore=True).extras)
         extras = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), like)
         return eqx.tree_at(lambda d: d.extras, spec.decide(obs, proposed, proposed), extras)
@@ -156,6 +161,10 @@ class Algorithm(eqx.Module, Generic[State]):
     def acting(self, state: State, copy: Int[Array, ""]) -> PyTree[Array]:
         """What acts in training in one of the copies of the environment: the same in all, unless it says otherwise."""
         return self.policy(state, explore=True)
+
+    def able(self, spec: Spec, obs: Float[Array, " o"]) -> Bool[Array, ""] | None:
+        """Whether the method can act at an observation; None if it can at all, as far as it knows."""
+        return None
 
     def trouble(self, spec: Spec, obs: Float[Array, " o"]) -> str | None:
         """Why the method cannot act at an observation, and what can; None where it can, as far as it knows."""

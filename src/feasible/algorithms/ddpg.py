@@ -52,12 +52,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.algorithms.actor_rules import STATES, ActorRule, regression_loss
 from feasible.algorithms.adam import adam_state, adam_step, after
 from feasible.algorithms.base import Algorithm, CriticUnits, Decision, Metrics, Spec, Transition, is_zero
-from feasible.algorithms.maps import MAPS, ActionMap, distance, in_the_box, trouble_inside
+from feasible.algorithms.maps import MAPS, ActionMap, distance, has_room, in_the_box, trouble_inside
 from feasible.algorithms.nets import Actor, Critic, Hidden, Output, Twin, blend
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
 from feasible.algorithms.statistics import (
@@ -160,10 +160,15 @@ class DDPG(Algorithm[DDPGState]):
     def environments(self) -> int:
         return self.copies
 
+    def able(self, spec: Spec, obs: Float[Array, " o"]) -> Bool[Array, ""] | None:
+        inside = isinstance(self.map, str) and self.map != "projection"  # merged agents have one of several
+        return has_room(spec.feasible_set(obs)) if inside else None
+
     def trouble(self, spec: Spec, obs: Float[Array, " o"]) -> str | None:
         return None if self.map == "projection" else trouble_inside(spec.feasible_set(obs), self.map)
 
     def init(self, key: PRNGKeyArray, spec: Spec) -> DDPGState:
+        self.check(spec)
         actor_key, critic_key = jax.random.split(key)
         o, n, outputs = spec.observation_size, spec.action_size, self.action_map.outputs(spec.region)
         nets = (
@@ -183,6 +188,18 @@ class DDPG(Algorithm[DDPGState]):
             empty(self.replay_size, spec),
             statistics_for(self.normalised, o, spec.low.dtype),
         )
+
+    def check(self, spec: Spec) -> None:
+        """Refuse settings that do not fit the sizes of the task."""
+        n, o = spec.action_size, spec.observation_size
+        for name, deviation in (("noise", self.noise), ("target_noise", self.target_noise)):
+            if isinstance(deviation, tuple) and len(deviation) not in (1, n):
+                raise ValueError(f"DDPG: {name} must be one number or {n}, one for each action, not {len(deviation)}.")
+        if self.relative_to and (len(self.relative_to) != n or max(self.relative_to) >= o):
+            raise ValueError(
+                f"DDPG: relative_to must name the {n} entries of the observation that hold an action, each from 0 to "
+                f"{o - 1}, not {self.relative_to}."
+            )
 
     def act(self, policy: Policy, spec: Spec, obs: Float[Array, " o"], key: PRNGKeyArray, *, explore: bool) -> Decision:
         actor, statistics = taken_apart(policy)
@@ -309,11 +326,6 @@ class DDPG(Algorithm[DDPGState]):
         """The task with the reference action of an observation, where there is one."""
         if not self.relative_to:
             return spec
-        if len(self.relative_to) != spec.action_size or max(self.relative_to) >= spec.observation_size:
-            raise ValueError(
-                f"DDPG: relative_to must name the {spec.action_size} entries of the observation that hold an action, "
-                f"each from 0 to {spec.observation_size - 1}, not {self.relative_to}."
-            )
         return replace(spec, reference=obs[np.array(self.relative_to)])
 
     def _valued(self, executed: Array, proposed: Array) -> Array:

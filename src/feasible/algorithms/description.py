@@ -197,6 +197,7 @@ SHARES = (
     "preference",
 )
 BELOW_ONE = ("projected_gradient_margin",)
+DIVISORS = ("temperature",)
 ANY_SIGN = ("entropy_target", "log_std", "reward_shift")
 
 
@@ -213,6 +214,8 @@ def _check_range(name: str, value: object, owner: str) -> None:
             raise ValueError(f"{owner}: {name} must be between 0 and 1, not {number}.")
         if name in BELOW_ONE and number >= 1:
             raise ValueError(f"{owner}: {name} must be below 1, not {number}.")
+        if name in DIVISORS and number == 0:
+            raise ValueError(f"{owner}: {name} must be above 0, not {number}: it divides.")
         if name not in ANY_SIGN and not name.endswith("_range") and number < 0:
             raise ValueError(f"{owner}: {name} must be at least 0, not {number}.")
 

@@ -29,7 +29,7 @@ from typing import Protocol
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.algorithms.base import Spec
 from feasible.sets.ball import safe_norm
@@ -129,12 +129,16 @@ def tanh_ratio(g: Float[Array, ""]) -> Float[Array, ""]:
     return jnp.where(near, 1.0 - jnp.square(g) / 3.0, jnp.tanh(far) / far)
 
 
-def trouble_inside(region: ActionSet, name: str) -> str | None:
-    """The sentence for a set into which the map of that name does not lead: one whose centre has no room around it."""
+def has_room(region: ActionSet) -> Bool[Array, ""]:
+    """Whether the set's centre has room around it, in both directions of every coordinate of its hull."""
     hull = Hull.of(region)
     ways = jnp.concatenate([hull.basis.T, -hull.basis.T])
-    room = jax.vmap(lambda way: region.exit_distance(hull.centre, way))(ways)
-    if bool(jnp.all(room > 0)):
+    return jnp.all(jax.vmap(lambda way: region.exit_distance(hull.centre, way))(ways) > 0)
+
+
+def trouble_inside(region: ActionSet, name: str) -> str | None:
+    """The sentence for a set into which the map of that name does not lead: one whose centre has no room around it."""
+    if bool(has_room(region)):
         return None
     return (
         f"map={name!r} goes out from the centre of the feasible set, and that of this {type(region).__name__} lies on "

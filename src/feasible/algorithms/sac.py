@@ -25,12 +25,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from feasible.algorithms.base import Decision, Metrics, Spec, Transition, is_zero
 from feasible.algorithms.gaussian import SquashedGaussian
 from feasible.algorithms.heads import HEADS, Drawn, Head, TruncatedHead
-from feasible.algorithms.maps import distance, in_the_box, trouble_inside
+from feasible.algorithms.maps import distance, has_room, in_the_box, trouble_inside
 from feasible.algorithms.nets import Critic, two
 from feasible.algorithms.replay import Batch, Replay, draw, empty, store
 from feasible.algorithms.soft import SoftActorCritic
@@ -74,6 +74,9 @@ class SAC(SoftActorCritic[SACState]):
 
     def dimensions(self, spec: Spec) -> int:
         return self.head.outputs(spec.region)
+
+    def able(self, spec: Spec, obs: Float[Array, " o"]) -> Bool[Array, ""] | None:
+        return None if self.map == "squash" else has_room(spec.feasible_set(obs))
 
     def trouble(self, spec: Spec, obs: Float[Array, " o"]) -> str | None:
         return None if self.map == "squash" else trouble_inside(spec.feasible_set(obs), self.map)

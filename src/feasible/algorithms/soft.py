@@ -15,7 +15,7 @@ import optax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from feasible.algorithms.adam import adam_state, adam_step, after
-from feasible.algorithms.base import Algorithm, CriticUnits, Metrics, Spec, State
+from feasible.algorithms.base import Algorithm, CriticUnits, Metrics, Spec, State, is_zero
 from feasible.algorithms.gaussian import SquashedGaussian
 from feasible.algorithms.nets import Hidden, blend
 from feasible.algorithms.statistics import Normalised
@@ -118,6 +118,9 @@ class SoftActorCritic(Algorithm[State]):
 
     def networks(self, actor: SquashedGaussian, critics: Critics, dtype: jnp.dtype) -> Networks[Critics]:
         """The first networks, in that type."""
+        if self.entropy_target is not None and is_zero(self.entropy_weight):
+            name = type(self).__name__
+            raise ValueError(f"{name}: entropy_weight must be above 0, not 0: entropy_target tunes its logarithm.")
         actor, critics = jax.tree.map(lambda leaf: leaf.astype(dtype), (actor, critics))
         log_weight = jnp.log(jnp.asarray(self.entropy_weight, dtype))
         optimisers = (adam_state(self.rate, part) for part in (actor, critics, log_weight))

@@ -4,6 +4,7 @@ import gymnasium as gym
 import jax.numpy as jnp
 import numpy as np
 from gymnasium.spaces.utils import flatdim
+from gymnasium.vector import VectorEnv
 
 from feasible.algorithms.base import Spec
 from feasible.constraints import ConstrainedEnv, ConstrainedVectorEnv
@@ -41,14 +42,17 @@ def episode_length(env: ConstrainedEnv | ConstrainedVectorEnv) -> int | None:
         return time_limit(env.env)
     copies = env.env.unwrapped
     singles = getattr(copies, "envs", None)  # where the copies are no more than these
-    return time_limit(singles[0]) if singles else getattr(copies, "episode_length", None)
+    return time_limit(singles[0]) if singles else _own_length(copies)
 
 
 def time_limit(env: gym.Env) -> int | None:
     """Steps after which an episode is cut off, where the environment says so."""
-    if env.has_wrapper_attr("episode_length"):
-        return int(env.get_wrapper_attr("episode_length"))
-    if env.spec is not None:
-        return env.spec.max_episode_steps
     limits = [limit._max_episode_steps for _, limit in time_limits(env)]
-    return min(limits) if limits else None
+    said = _own_length(env.unwrapped), env.spec.max_episode_steps if env.spec is not None else None
+    return min([*limits, *(length for length in said if length is not None)], default=None)
+
+
+def _own_length(env: gym.Env | VectorEnv) -> int | None:
+    """The length that an environment of ours has; others may mean something else by that name."""
+    ours = any(kind.__module__.startswith("feasible.envs.") for kind in type(env).__mro__)
+    return getattr(env, "episode_length", None) if ours else None

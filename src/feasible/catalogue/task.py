@@ -3,8 +3,10 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
@@ -20,6 +22,14 @@ Preset = Callable[[], "Mapping[str, Algorithm]"]
 """The methods of a task by name, with the hyper-parameters of one experiment; called when a run is configured."""
 DEFAULT = "default"
 """The preset that every task has: each method with its own defaults."""
+
+
+class KeptLast(gym.Wrapper):
+    """Hands over an episode's last observation as a copy: the reset that follows may write into the same array."""
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        return (deepcopy(obs) if terminated or truncated else obs), reward, terminated, truncated, info
 
 
 @dataclass(frozen=True)
@@ -67,8 +77,9 @@ class Task:
             )
         for name in ("steps", "eval_every", "episodes"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"Task: {name} must be a whole number of at least 1, not {value!r}.")
+            object.__setattr__(self, name, int(value))
         if not self.words and self.constraint is not None:
             object.__setattr__(self, "words", (inspect.getdoc(self.constraint) or "").partition("\n")[0])
 
@@ -92,12 +103,22 @@ class Task:
         return self.presets[name]()
 
     @property
+    def _is_ours(self) -> bool:
+        """Whether the environment is one of this library."""
+        return isinstance(self.make, str) and self.make.startswith("feasible/")
+
+    @property
+    def _has_vector(self) -> bool:
+        """Whether Gymnasium knows a vector of the environment's own."""
+        return isinstance(self.make, str) and gym.spec(self.make).vector_entry_point is not None
+
+    @property
     def extra(self) -> str | None:
         """The extra of the installation that the environment needs, where it is one of ours that needs one."""
-        if not isinstance(self.make, str) or not self.make.startswith("feasible/"):
+        if not self._is_ours:
             return None
         # Such as feasible.envs.mujoco.constrained:reacher, whose folder is the simulator's.
-        return SIMULATORS.get(str(gym.spec(self.make).entry_point).split(".")[2])
+        return SIMULATORS.get(str(gym.spec(str(self.make)).entry_point).split(".")[2])
 
     def check_installed(self) -> None:
         """Refuse a task whose simulator is not installed."""
@@ -114,7 +135,8 @@ class Task:
         if self.constraint is not None:
             env = ConstrainedEnv(self._single(render_mode, options), self.constraint, on_infeasible)
         else:
-            judging = {"on_infeasible": on_infeasible} if isinstance(self.make, str) else {}
+            asked = self._is_ours or on_infeasible != "raise"
+            judging = {"on_infeasible": on_infeasible} if isinstance(self.make, str) and asked else {}
             env = self._single(render_mode, {**judging, **options})
         if not isinstance(env, ConstrainedEnv):
             raise ValueError(f"Task: {self.name!r} has no constraint, and its environment brings none: give it one.")
@@ -131,7 +153,10 @@ class Task:
         self.check_installed()
         from feasible.constraints import ConstrainedVectorEnv
 
-        if self.constraint is None and isinstance(self.make, str):
+        if isinstance(num_envs, bool) or not isinstance(num_envs, Integral) or num_envs < 1:
+            raise ValueError(f"Task: num_envs must be a whole number of at least 1, not {num_envs!r}.")
+        num_envs = int(num_envs)
+        if self.constraint is None and isinstance(self.make, str) and (self._is_ours or self._has_vector):
             given = {**self.options, "on_infeasible": on_infeasible, "threads": threads, **options}
             made = cast("ConstrainedVectorEnv", gym.make_vec(self.make, num_envs, **given))
             made.task, made.task_options = self, options
@@ -139,7 +164,8 @@ class Task:
         from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
         def single() -> gym.Env:
-            return self._single(None, options) if self.constraint is not None else self.env(**options).env  # pyright: ignore[reportArgumentType]
+            own = self._single(None, options) if self.constraint is not None else self.env(**options).env  # pyright: ignore[reportArgumentType]
+            return KeptLast(own)
 
         constraint = self.constraint or self.env(**options).constraint  # pyright: ignore[reportArgumentType]
         copies = SyncVectorEnv([single] * num_envs, autoreset_mode=AutoresetMode.SAME_STEP)

@@ -94,7 +94,8 @@ def declared(actions: Float[Array, "..."] | NDArray[np.floating], space: gym.Spa
 
 
 def handed_over(actions: NDArray[np.float32], space: gym.Space) -> NDArray[np.floating]:
-    """Certified actions as an environment gets them: as they are where its actions are float32, else `declared`."""
+    """Certified actions as an environment gets them: as they are where its actions are float32, whose bounds they keep
+    (`contained`), else `declared`."""
     return actions if space.dtype == np.float32 else declared(actions, space)
 
 
@@ -144,6 +145,17 @@ def in_action_box(constraint: Constraint, space: gym.spaces.Box, obs: Observatio
     if clipped is feasible_set:
         return constraint
     return Watched(constraint, low, high) if clipped is None else Clipped(constraint, low, high)
+
+
+def contained(
+    constraint: Constraint, action: Float[Array, " n"], low: Float[Array, " n"], high: Float[Array, " n"]
+) -> Float[Array, " n"]:
+    """An action that is to be executed, between the bounds of the action space, of which rounding may have taken it
+    out. Where sets may reach out of the box, what is further out than the tolerance is left for `certified`."""
+    inside = jnp.clip(action, low, high)
+    if not isinstance(constraint, Watched):
+        return inside
+    return jnp.where(jnp.abs(action - inside) <= constraint.tolerance, inside, action)
 
 
 def certified(

@@ -211,6 +211,8 @@ def constrain(
     """
     if isinstance(env, VectorEnv):
         return ConstrainedVectorEnv(env, constraint, on_infeasible)
+    if not isinstance(env, gym.Env):
+        raise ValueError(f"constrain: env must be a Gymnasium environment, or a vector of them, not {env!r:.80}.")
     return ConstrainedEnv(env, constraint, on_infeasible)
 
 

@@ -1,7 +1,7 @@
 """Training of an agent that a program holds: in memory, or with a run's folder as the command line writes it."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from feasible.algorithms.description import describe
@@ -18,6 +18,8 @@ from feasible.run.watch import Watcher
 EVAL_EVERY = 5_000
 """Steps between the evaluations of a run with a folder, where nobody says otherwise."""
 LOG_EVERY = 1_000
+GOING_ON = ("steps", "eval_every", "episodes", "log_every", "checkpoint_every")
+"""What another call of `learn` may change of a run: not what it is."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def folder_for(config: RunConfig, path: Path, about: Mapping[str, object], drive
                 f"{folder.path} has gone on without this agent, to step {saved.step}: go on with "
                 "feasible.resume(path, env)."
             )
-        folder.change(**asdict(config))
+        folder.change(**{name: getattr(config, name) for name in GOING_ON})
         checkpoint.save(folder.checkpoint, [folder], driver)  # it is not finished any more
     return folder
 

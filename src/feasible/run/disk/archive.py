@@ -50,10 +50,12 @@ def write_atomically(path: Path, contents: bytes) -> None:
         os.replace(temporary, path)
     except OSError as cause:
         temporary.unlink(missing_ok=True)
+        fix = "free some space or choose another folder" if path.parent.is_dir() else "make its folder first"
+        if path.is_dir():
+            fix = "name a file, not a folder"
         raise OSError(
             cause.errno,
-            f"{path} could not be written ({cause.strerror}): free some space or choose another folder; "
-            "what was saved before is intact",
+            f"{path} could not be written ({cause.strerror}): {fix}; what was saved before is intact",
         ) from cause
     _sync_folder(path.parent)
 

@@ -7,6 +7,7 @@ overwritten are deleted once a newer checkpoint stands.
 import io
 import math
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from feasible.run.disk.archive import DAMAGE, ArchiveError, read_array, write_at
 
 CHUNK = 4096
 HEADER = 4096  # bytes, more than that of a segment takes
+CHECKED = b"crc:"  # before the CRC-32 at the end of a segment
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ def append(folder: Path, replay: Replay, saved: int) -> int:
         contents = io.BytesIO()
         rows = np.concatenate(list(_rows(replay, first, count)))
         np.lib.format.write_array(contents, rows, allow_pickle=False)
+        checksum = zlib.crc32(contents.getvalue())
+        contents.write(CHECKED + checksum.to_bytes(4))
         write_atomically(folder / f"replay-{first}-{count}.npy", contents.getvalue())
     return count
 
@@ -85,8 +89,15 @@ def _read(segment: Segment, like: Replay) -> NDArray:
     shape = segment.last - segment.first, like.rows.shape[1]
     if segment.path.stat().st_size > math.prod(shape) * like.rows.dtype.itemsize + HEADER:
         raise ArchiveError(f"{segment.path} is damaged: it is larger than its rows.")
+    contents = segment.path.read_bytes()
+    if contents[-8:-4] == CHECKED:  # segments of earlier versions have no checksum
+        contents, told = contents[:-8], int.from_bytes(contents[-4:])
+        if zlib.crc32(contents) != told:
+            raise ArchiveError(
+                f"{segment.path} is damaged: its rows have another checksum than when they were written."
+            )
     try:
-        stored = read_array(segment.path.read_bytes())
+        stored = read_array(contents)
     except DAMAGE as cause:
         raise ArchiveError(f"{segment.path} is damaged ({cause}).") from cause
     if stored.shape != shape or stored.dtype != like.rows.dtype:

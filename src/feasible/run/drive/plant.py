@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 import gymnasium as gym
+import jax
 import numpy as np
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, VectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 
@@ -160,6 +161,8 @@ class SinglePlant(Plant[gym.Env]):
         next_obs, reward, terminated, truncated, _ = stepped(self.env, action, self._form, step)
         next_obs = flattened(next_obs, self._form, step)
         seen, ended, self._beginning = next_obs, bool(terminated or truncated), None
+        if ended:
+            next_obs = np.array(next_obs)  # a reset may write into the environment's own array
         if ended and self.awaited is None:
             seen = flattened(restarted(self.env, self._form, step)[0], self._form, step)
         elif ended:
@@ -214,7 +217,8 @@ class VectorPlant(Plant[VectorEnv]):
         if self._resets and ended.any():
             self.wire.seen(packets)[ended] = self._begin_again(ended, self.wire.next_obs(packets), step)
         elif ended.any():
-            for copy in np.flatnonzero(ended):
+            for copy in np.flatnonzero(ended).tolist():
+                self._check_last(infos["final_obs"], copy, step)
                 self.wire.next_obs(packets)[copy] = self._final(
                     infos["final_obs"][copy], step, f" of copy {self.first + copy}"
                 )
@@ -240,6 +244,16 @@ class VectorPlant(Plant[VectorEnv]):
 
     def set_state(self, state: State) -> None:
         restore(self.env, state)
+
+    def _check_last(self, last: Sequence[object], copy: int, step: int) -> None:
+        """Refuse last observations that the reset has overwritten: Gymnasium's vector keeps the copy's own array."""
+        vector = self.env.unwrapped
+        if isinstance(vector, SyncVectorEnv) and _share(last[copy], vector._env_obs[copy]):
+            raise InvalidStepError(
+                f"The environment of copy {self.first + copy} gives the same array for every observation, so the last "
+                f"of an episode is lost at step {step}: let it return new arrays, or make the vector with "
+                "autoreset_mode=AutoresetMode.DISABLED."
+            )
 
     def _final(self, obs: object, step: int, of: str) -> NDArray:
         """The last observation of an episode."""
@@ -283,6 +297,12 @@ def _autoreset(env: ConstrainedVectorEnv) -> AutoresetMode:
             "or leave shared_memory=True."
         )
     return mode
+
+
+def _share(one: object, other: object) -> bool:
+    """Whether two observations have an array in common."""
+    leaves = [[leaf for leaf in jax.tree.leaves(obs) if isinstance(leaf, np.ndarray)] for obs in (one, other)]
+    return any(np.shares_memory(a, b) for a, b in zip(*leaves, strict=False))
 
 
 def _episode_seed(seed: int | None, step: int) -> int:

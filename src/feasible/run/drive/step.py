@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree, UInt32
 
 from feasible.algorithms.base import Algorithm, Decision, Metrics, Spec, State, Transition
+from feasible.constraints.action_box import contained
 from feasible.run.drive.schedule import Due, Loop, folded
 from feasible.run.drive.wire import certificate, judged, report, wire_of
 from feasible.solve.precision import full_precision
@@ -141,8 +142,13 @@ class Step(Generic[State]):
     ) -> Decision:
         policy = self.algorithm.acting(state, copy)
         if warm:
-            return self.algorithm.warmup_decision(policy, self.spec, obs, key)
-        return self.algorithm.act(policy, self.spec, obs, key, explore=True)
+            return self._contained(self.algorithm.warmup_decision(policy, self.spec, obs, key))
+        return self._contained(self.algorithm.act(policy, self.spec, obs, key, explore=True))
+
+    def _contained(self, decision: Decision) -> Decision:
+        """The decision with an executed action that the action space contains to the last bit."""
+        executed = contained(self.spec.constraint, decision.executed, self.spec.low, self.spec.high)
+        return eqx.tree_at(lambda d: d.executed, decision, executed)
 
     def _judge(self, obs: Float[Array, "*c o"], decision: Decision) -> Float[Array, "*c r"]:
         one = partial(judged, self.spec)
@@ -151,7 +157,7 @@ class Step(Generic[State]):
     @full_precision
     def answer(self, policy: PyTree[Array], obs: Float[Array, " o"]) -> Float[Array, " n+2"]:
         """The certificate of what the policy does without exploration."""
-        decision = self.algorithm.act(policy, self.spec, obs, jax.random.key(0), explore=False)
+        decision = self._contained(self.algorithm.act(policy, self.spec, obs, jax.random.key(0), explore=False))
         return certificate(self.spec, self.spec.feasible_set(obs), decision.executed)
 
 
