@@ -280,6 +280,33 @@ TABLE: dict[tuple[str, ...], dict[str, tuple[str, str]]] = {
             "elif ended:\n            seen, _ = restarted(self.env, self._shape, step)",
         ),
     },
+    (
+        "run/drive/plant.py",
+        "run/test_odd_environments.py::test_the_last_observation_of_an_episode_is_what_its_last_step_led_to[single]",
+    ): {
+        "last-observation": ("next_obs = np.array(next_obs)", "pass"),
+    },
+    (
+        "catalogue/task.py",
+        "run/test_odd_environments.py::test_the_last_observation_of_an_episode_is_what_its_last_step_led_to",
+    ): {
+        "last-observation-of-a-copy": ("deepcopy(obs) if terminated or truncated else obs", "obs"),
+    },
+    (
+        "constraints/action_box.py",
+        "run/test_odd_environments.py::test_every_executed_action_is_in_the_action_space_to_the_last_bit",
+    ): {
+        "to-the-last-bit": ("inside = jnp.clip(action, low, high)", "inside = action"),
+    },
+    (
+        "algorithms/base.py",
+        "run/test_odd_environments.py::test_a_set_that_shrinks_to_a_point_is_refused_in_the_warm_up",
+    ): {
+        "room-in-the-warm-up": ("if able is not None:", "if able is None:"),
+    },
+    ("run/disk/replay.py", "run/test_damage.py::test_a_damaged_checkpoint_is_refused_with_advice_that_works"): {
+        "checksum": ("if zlib.crc32(contents) != told:", "if False:"),
+    },
     ("run/drive/population.py", "run/population/test_training.py::test_every_run_is_the_run_that_it_would_be_alone"): {
         "report-of-another-part": ("(part or parts) - 1", "part"),
     },
