@@ -260,3 +260,8 @@ def test_the_fields_sac_has_the_published_settings(name: str) -> None:
     )
     assert (reacher.rate, reacher.discount, reacher.target_ratio, reacher.replay_size) == (7.3e-4, 0.98, 0.02, 300_000)
     assert cheetah.entropy_target == reacher.entropy_target == "auto"
+
+
+def test_settings_that_do_not_fit_the_task_are_refused_before_a_run_begins() -> None:
+    with pytest.raises(ValueError, match="DDPG: noise must be one number or 2, one for each action, not 3"):
+        algorithm_of(TASKS["reacher"], "nfwpo", "default", {"noise": [0.1, 0.2, 0.3]})

@@ -162,6 +162,10 @@ class Algorithm(eqx.Module, Generic[State]):
         """What acts in training in one of the copies of the environment: the same in all, unless it says otherwise."""
         return self.policy(state, explore=True)
 
+    def check(self, spec: Spec) -> None:
+        """Refuse settings that do not fit the task, before a run of it is begun."""
+        return
+
     def able(self, spec: Spec, obs: Float[Array, " o"]) -> Bool[Array, ""] | None:
         """Whether the method can act at an observation; None if it can at all, as far as it knows."""
         return None

@@ -132,4 +132,6 @@ def algorithm_of(
         return algorithm
     from feasible.algorithms.description import changed
 
-    return changed(algorithm, changes, name)
+    algorithm = changed(algorithm, changes, name)
+    algorithm.check(task.spec)
+    return algorithm
